@@ -1,0 +1,46 @@
+# `make demo` and `make test` work on a machine with Python >= 3.11 and make, nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+OUT    ?= demo
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+demo: $(VENV)/.ready  ## sample the paper's mixture with SGLD and CSGLD; writes $(OUT)/demo.png and results.json
+	$(BIN)/contourmc demo --out $(OUT) --force
+
+test: lint  ## lint, type check and run all tests
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev  ## ruff and pyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+bench: $(VENV)/.bench  ## time per step beside BlackJAX and a C loop, in one run
+	$(BIN)/python -m benchmarks.speed
+
+clean:  ## remove the virtual environment and the demo's output
+	rm -rf $(VENV) demo
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "contourmc needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of requirements; a change of pyproject.toml installs again.
+$(VENV)/.ready: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[all]'
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.ready
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'
+	@touch $@

@@ -1,0 +1,38 @@
+"""contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
+
+from importlib.metadata import version
+
+from contourmc.kernels.base import Info, Kernel
+from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
+from contourmc.kernels.sghmc import momentum_sgd, sghmc
+from contourmc.kernels.sgld import sgd, sgld
+from contourmc.partition import Partition
+from contourmc.samples import Samples
+from contourmc.sampling import DivergenceError, sample
+from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
+from contourmc.targets import ExactEnergy, NoisyEnergy, Target
+
+__version__ = version("contourmc")
+
+__all__ = [
+    "CyclicCosine",
+    "DivergenceError",
+    "ExactEnergy",
+    "ExponentialDecay",
+    "Info",
+    "Kernel",
+    "NoisyEnergy",
+    "Partition",
+    "Polynomial",
+    "Samples",
+    "Target",
+    "contour",
+    "csghmc",
+    "csgld",
+    "ksgld",
+    "momentum_sgd",
+    "sample",
+    "sgd",
+    "sghmc",
+    "sgld",
+]

@@ -1,0 +1,92 @@
+"""Statistics of weighted, correlated draws: plain functions of arrays, in float64."""
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+def normalise(log_weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray, "*batch draws"]:
+    """Weights that sum to 1 along the last axis; safe for log weights of any size."""
+    log_weights = np.asarray(log_weights, float)
+    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def kish(weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray, "*batch"]:
+    """(Σw)² / Σw²: how many equal weights are as uneven; blind to correlation."""
+    return weights.sum(axis=-1) ** 2 / np.sum(weights**2, axis=-1)
+
+
+def quantile(
+    values: Float[np.ndarray, "draws ..."], weights: Float[np.ndarray, " draws"], levels: Float[np.ndarray, "..."]
+) -> Float[np.ndarray, "..."]:
+    """Weighted quantiles along the first axis, with the weight of a draw spread about its middle."""
+    flat = np.reshape(values, (len(values), -1))
+    columns = []
+    for column in flat.T:
+        order = np.argsort(column, kind="stable")
+        heights = np.cumsum(weights[order]) - weights[order] / 2
+        columns.append(np.interp(levels, heights / weights.sum(), column[order]))
+    return np.reshape(np.stack(columns, axis=-1), (*levels.shape, *values.shape[1:]))
+
+
+def systematic(
+    weights: Float[np.ndarray, " draws"], count: int, random: np.random.Generator
+) -> Int[np.ndarray, " count"]:
+    """Systematic resampling: one uniform shift, `count` equally spaced points over the cumulated weights."""
+    heights = np.cumsum(weights / weights.sum())
+    points = (np.arange(count) + random.uniform()) / count
+    return np.minimum(np.searchsorted(heights, points, side="right"), len(weights) - 1)
+
+
+def batch_error(
+    log_weights: Float[np.ndarray, "chains batches"], means: Float[np.ndarray, "chains batches ..."]
+) -> Float[np.ndarray, "..."]:
+    """Standard error of the mean over chains of Σ_b w_b m_b / Σ_b w_b, from the batches b of each chain.
+
+    The ratio is linearised: its variance is that of Σ_b w_b (m_b − m̄) / Σ_b w_b, with the batches of
+    a chain taken as independent.
+    """
+    used = np.isfinite(log_weights).all(axis=0)
+    shares = normalise(log_weights[:, used])
+    shares = shares.reshape(shares.shape + (1,) * (means.ndim - 2))
+    deviations = shares * (means[:, used] - np.sum(shares * means[:, used], axis=1, keepdims=True))
+    batches = max(int(used.sum()), 1)
+    per_chain = np.sum(deviations**2, axis=1) * batches / max(batches - 1, 1)
+    return np.sqrt(per_chain.sum(axis=0)) / len(means)
+
+
+def effective_size(
+    values: Float[np.ndarray, "chains draws ..."], weights: Float[np.ndarray, "chains draws"]
+) -> Float[np.ndarray, "..."]:
+    """ESS = Var_π(f) / Var(f̂) for the weighted mean f̂, for every coordinate f.
+
+    f̂ is linearised to the plain mean of z = N·w·(f − f̂), whose variance is that of a correlated series; it
+    is found as for unweighted chains (Geyer's initial positive sequence, with the spread between
+    chains), so that weights, correlation and disagreement all count.
+    """
+    flat = np.reshape(np.asarray(values, float), (*weights.shape, -1))
+    sizes = [_effective_size(flat[..., i], weights) for i in range(flat.shape[-1])]
+    return np.reshape(np.array(sizes), values.shape[2:])
+
+
+def _effective_size(values: np.ndarray, weights: np.ndarray) -> float:
+    mean = np.sum(weights * values)
+    spread = np.sum(weights * (values - mean) ** 2)
+    influence = weights.size * weights * (values - mean)
+    error = _variance_of_mean(influence)
+    return float("nan") if spread == 0 or error == 0 else float(spread / error)
+
+
+def _variance_of_mean(series: np.ndarray) -> float:
+    """The variance of the mean of several chains of a stationary series."""
+    chains, draws = series.shape
+    centred = series - series.mean(axis=1, keepdims=True)
+    spectrum = np.fft.rfft(centred, n=2 * draws)
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2)[:, :draws].mean(axis=0) / draws
+    between = series.mean(axis=1).var(ddof=1) if chains > 1 else 0.0
+    total = covariance[0] + between
+    correlation = 1 - (covariance[0] - covariance) / total if total > 0 else covariance * 0
+    pairs = correlation[: draws // 2 * 2].reshape(-1, 2).sum(axis=1)
+    positive = int(np.argmax(pairs < 0)) if (pairs < 0).any() else len(pairs)
+    time = max(-1 + 2 * np.minimum.accumulate(pairs[: max(positive, 1)]).sum(), 1 / np.log10(draws + 10))
+    return float(total * time / series.size)

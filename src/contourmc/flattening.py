@@ -1,0 +1,130 @@
+"""The flattening of the energy landscape: log θ, Ψ, its slope, and the rule that learns θ.
+
+θ(i) estimates the probability of energy bin i. The sampler does not draw from π but from
+
+    ϖ(x) ∝ π(x) / Ψ^ζ(U(x)),        ∇ log ϖ = −(1 + ζτ·s(U)) ∇U / τ,     s = d log Ψ / du,
+
+where log Ψ interpolates log θ. Each draw then carries the importance weight Ψ^ζ(U(x)).
+
+Everything is kept as logarithms, up to a common offset:  log θ(i) = levels(i) + offset.
+Learning multiplies all of θ by one number and adds to one bin; with the offset this costs the same
+for 10 bins and for 10,000. `normalised` folds the offset in again before rounding can build up.
+"""
+
+import math
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from contourmc.partition import Partition
+
+Scheme = Literal["left", "centred", "right", "step"]
+
+# Where in bin i log Ψ equals log θ(i), as a shift of the level: at its upper edge, centre or lower edge.
+_KNOT_SHIFT = {"left": 0.0, "centred": 0.5, "right": 1.0}
+
+
+class LogTheta(NamedTuple):
+    """log θ of every bin: `levels + offset`.
+
+    levels: log θ(i) up to the common offset.
+    offset: the common part; 0 after `normalised`.
+    """
+
+    levels: Float[Array, " bins"]
+    offset: Float[Array, ""]
+
+
+def log_theta(probabilities: Float[Array, " bins"]) -> LogTheta:
+    """log θ from given probabilities; an empty bin becomes the smallest number, not −∞."""
+    tiny = jnp.finfo(probabilities.dtype).tiny
+    return LogTheta(jnp.log(jnp.maximum(probabilities, tiny)), jnp.zeros((), probabilities.dtype))
+
+
+def normalised(theta: LogTheta) -> LogTheta:
+    """The same θ with Σθ = 1 and offset 0."""
+    total = jax.nn.logsumexp(theta.levels)
+    return LogTheta(theta.levels - total, jnp.zeros_like(theta.offset))
+
+
+def at_bin(theta: LogTheta, index: Int[Array, ""]) -> Float[Array, ""]:
+    """log θ(index)."""
+    return jax.lax.dynamic_index_in_dim(theta.levels, index, keepdims=False) + theta.offset
+
+
+def interpolate(
+    theta: LogTheta, partition: Partition, energy: Float[Array, ""], scheme: Scheme
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """log Ψ(u) and its slope s(u) = d log Ψ / du.
+
+    log Ψ is piecewise linear and continuous. It meets log θ(i) at the upper edge of bin i (`left`, the
+    paper's eq. 5 and 6), its centre (`centred`) or its lower edge (`right`, the paper's supplement):
+
+        `left`     s = (log θ(J) − log θ(J−1)) / Δu
+        `right`    s = (log θ(J+1) − log θ(J)) / Δu
+        `centred`  one of the two, whichever half of the bin u lies in
+        `step`     log Ψ = log θ(J), s = 0: the naïve choice, which does not flatten anything.
+
+    In both unbounded bins log Ψ is constant and s = 0. For bin 0 this is the paper's rule. For the last
+    bin it is ours: θ(m−1) < θ(m−2) would otherwise make the far field repel for ever.
+    """
+    if scheme == "step":
+        return at_bin(theta, partition.index(energy)), jnp.zeros_like(energy)
+    level = partition.level(energy)
+    last = partition.bins - 2
+    knot = jnp.clip(level, 0, last) + _KNOT_SHIFT[scheme]
+    below = jnp.clip(jnp.ceil(knot) - 1, 0, last)
+
+    def read(levels: Array, below: Array, fraction: Array, per_width: float) -> tuple[Array, Array]:
+        pair = jax.lax.dynamic_slice_in_dim(levels, below.astype(jnp.int32), 2)
+        difference = pair[1] - pair[0]
+        return pair[0] + difference * fraction, difference * per_width
+
+    # A branch, not a `where`: XLA reads `levels` once for it, before `learn` writes to them in place.
+    # Reads that it may repeat in other places would make it copy all of θ in every step.
+    log_psi, slope = jax.lax.cond(
+        (level > 0) & (level <= last),
+        partial(read, per_width=1 / partition.width),
+        partial(read, per_width=0.0),
+        theta.levels,
+        below,
+        knot - below,
+    )
+    return log_psi + theta.offset, slope
+
+
+def learn(
+    theta: LogTheta,
+    index: Int[Array, ""],
+    log_weight: Float[Array, ""],
+    log_omega: Float[Array, ""],
+    rho: float = 0.0,
+) -> LogTheta:
+    """One step of stochastic approximation, with J = `index`, w = e^log_weight and ω = e^log_omega:
+
+        θ(i) ← θ(i) + ω·(w + ωρ·1[i ≥ J])·(1[i = J] − θ(i))
+
+    With y = ω(w + ωρ), every level moves by log(1 − y), through the offset, and bin J to
+    log(θ(J)(1 − y) + y). The high-order term ρ of the paper's supplement is for large ζ, where w = θ^ζ
+    vanishes; the bins below J do not feel it, which costs a pass over θ.
+    """
+    levels, gain = theta.levels, log_omega + log_weight
+    if rho:
+        above = log_omega + jnp.logaddexp(log_weight, log_omega + math.log(rho))
+        extra = jnp.log1p(-jnp.exp(gain)) - jnp.log1p(-jnp.exp(above))
+        levels = levels + jnp.where(jnp.arange(levels.size) < index, extra, 0.0)
+        gain = above
+    # log(1 + z) and not log1p(z) below: half the time, and exact to the precision of a level. The two
+    # exponentials do not wait for one another: this is the longest chain of operations in a step.
+    growth = 1 / (1 - jnp.exp(gain))
+    here = jax.lax.dynamic_index_in_dim(levels, index, keepdims=False)
+    there = gain - theta.offset
+    smaller = jnp.exp(-jnp.abs(there - here))
+    risen = jnp.maximum(here, there) + jnp.log(
+        jnp.where(there > here, growth + smaller, 1 + smaller * growth)
+    )
+    levels = jax.lax.dynamic_update_index_in_dim(levels, risen, index, axis=0)
+    return LogTheta(levels, theta.offset - jnp.log(growth))

@@ -1,0 +1,1 @@
+"""Markov kernels: one file a dynamics, and the combinators over them."""

@@ -1,0 +1,195 @@
+"""The contour combinator: any dynamics on the flattened landscape (Deng, Lin & Liang 2020)."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from contourmc import flattening
+from contourmc.checks import require, require_number
+from contourmc.flattening import LogTheta, Scheme
+from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position
+from contourmc.kernels.sghmc import SGHMC
+from contourmc.kernels.sgld import SGLD
+from contourmc.partition import Partition
+from contourmc.schedules import Polynomial, Schedule, check_schedule, evaluate
+
+Rule = Literal["original", "biased", "scalable"]
+Weights = Literal["continuous", "step"]
+
+DEFAULT_OMEGA = Polynomial(scale=1.0, power=0.6, offset=100.0)
+
+
+class ContourState(NamedTuple):
+    """dynamics: the state of the dynamics below.
+    theta: log θ, what has been learnt of the energy bins.
+    visits: how many steps started in each bin.
+    """
+
+    dynamics: Any
+    theta: LogTheta
+    visits: Int[Array, " bins"]
+
+    @property
+    def position(self) -> Position:
+        return self.dynamics.position
+
+    @property
+    def steps(self) -> Int[Array, ""]:
+        return self.dynamics.steps
+
+
+class ContourInputs(NamedTuple):
+    """dynamics: what the dynamics needs.  log_omega: log ω_k, or None when θ is known."""
+
+    dynamics: LangevinInputs
+    log_omega: Float[Array, "..."] | None
+
+
+@dataclass(frozen=True)
+class Contour(Kernel):
+    """A dynamics whose gradient is multiplied by 1 + ζτ·s(U), while θ is learnt.
+
+    At x_k, with its energy and gradient: find the bin J, learn θ, weigh x_k by Ψ^ζ, and move.
+
+    dynamics: what moves, at which step size and temperature.
+    partition: the energy bins.
+    zeta: ζ, how far the landscape is flattened: 0 not at all, 1 to a flat histogram of energies.
+    omega: ω_k, the step size of learning θ.
+    scheme: how log Ψ interpolates log θ: `left` (the paper), `centred`, `right` or `step`.
+    rule: how θ is learnt, by θ(i) ← θ(i) + ω·w·(1[i=J] − θ(i)):
+        `original`  w = the weight of x_k; θ(i) → ∫_{bin i} π.
+        `biased`    adds the high-order term ω²ρ·1[i ≥ J] for large ζ, where w vanishes.
+        `scalable`  w = θ(J); θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant: for large ζ and deep networks.
+    rho: ρ of the `biased` rule.
+    weights: `continuous` weighs by Ψ^ζ(U(x)), which is what the chain really samples; `step` by θ^ζ(J),
+        as the paper does, which leaves a bias that no number of steps removes.
+    theta: the probabilities of the bins if they are known; then nothing is learnt (KSGLD).
+    """
+
+    dynamics: Dynamics
+    partition: Partition
+    _: KW_ONLY
+    zeta: float = 1.0
+    omega: Schedule = DEFAULT_OMEGA
+    scheme: Scheme = "centred"
+    rule: Rule = "original"
+    rho: float = 1.0
+    weights: Weights = "continuous"
+    theta: Sequence[float] | None = None
+
+    def __post_init__(self):
+        require(
+            isinstance(self.dynamics, Dynamics), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)"
+        )
+        require(
+            isinstance(self.partition, Partition),
+            "partition",
+            self.partition,
+            "give Partition(low=…, width=…, bins=…)",
+        )
+        require_number("zeta", self.zeta, "the flattening ζ must be 0 or more", positive=False)
+        require_number("rho", self.rho, "the high-order term ρ must be 0 or more", positive=False)
+        check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
+        first = evaluate(self.omega, jnp.arange(1, 2))[0]
+        require(float(first) < 1, "omega at step 1", float(first), "the learning rate ω must be below 1")
+        for argument, kind in (("scheme", Scheme), ("rule", Rule), ("weights", Weights)):
+            value = getattr(self, argument)
+            require(value in get_args(kind), argument, value, f"choose one of {', '.join(get_args(kind))}")
+        if self.theta is not None:
+            theta = np.asarray(self.theta, float)
+            bins = self.partition.bins
+            require(
+                theta.shape == (bins,), "theta", theta.shape, f"give one probability for each of {bins} bins"
+            )
+            distribution = bool(np.all(theta >= 0) and abs(theta.sum() - 1) < 1e-3)
+            require(
+                distribution, "theta", self.theta, "give probabilities of 0 or more that sum to 1 (to 1e-3)"
+            )
+            object.__setattr__(self, "theta", tuple(theta.tolist()))
+
+    def init(self, position: Position) -> ContourState:
+        bins = self.partition.bins
+        probabilities = np.full(bins, 1 / bins) if self.theta is None else np.asarray(self.theta)
+        theta = flattening.log_theta(jnp.asarray(probabilities, jnp.result_type(float)))
+        return ContourState(
+            self.dynamics.init(position), flattening.normalised(theta), jnp.zeros(bins, jnp.int32)
+        )
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> ContourInputs:
+        dynamics = self.dynamics.prepare(key, position, steps)
+        return ContourInputs(dynamics, None if self.theta else jnp.log(evaluate(self.omega, steps)))
+
+    def move(
+        self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
+    ) -> tuple[ContourState, Info]:
+        theta = state.theta
+        energy = energy.astype(theta.levels.dtype)
+        index = self.partition.index(energy)
+        log_weight, slope = self._weigh(theta, energy)
+        multiplier = 1 + self.zeta * inputs.dynamics.temperature * slope
+        flattened = jax.tree.map(lambda g: multiplier.astype(g.dtype) * g, gradient)
+        dynamics, _ = self.dynamics.move(inputs.dynamics, state.dynamics, energy, flattened)
+        if inputs.log_omega is not None:
+            gain = flattening.at_bin(theta, index) if self.rule == "scalable" else log_weight
+            theta = flattening.learn(
+                theta, index, gain, inputs.log_omega, self.rho if self.rule == "biased" else 0.0
+            )
+        visits = _increment(state.visits, index)
+        return ContourState(dynamics, theta, visits), Info(energy, index, multiplier, log_weight)
+
+    def settle(self, state: ContourState) -> ContourState:
+        return state._replace(theta=flattening.normalised(state.theta))
+
+
+    def _weigh(self, theta: LogTheta, energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The log weight ζ·log Ψ, or ζ·log θ(J) for `step` weights, and the slope of log Ψ."""
+        log_psi, slope = flattening.interpolate(theta, self.partition, energy, self.scheme)
+        if self.weights == "step":
+            log_psi = flattening.at_bin(theta, self.partition.index(energy))
+        return self.zeta * log_psi, slope
+
+
+def _increment(counts: Int[Array, " bins"], index: Int[Array, ""]) -> Int[Array, " bins"]:
+    count = jax.lax.dynamic_index_in_dim(counts, index, keepdims=False)
+    return jax.lax.dynamic_update_index_in_dim(counts, count + 1, index, axis=0)
+
+
+def contour(dynamics: Dynamics, partition: Partition, **settings: Any) -> Contour:
+    """Flatten any dynamics; the settings are those of `Contour`."""
+    return Contour(dynamics, partition, **settings)
+
+
+def csgld(
+    step_size: Schedule, partition: Partition, *, temperature: Schedule = 1.0, **settings: Any
+) -> Contour:
+    """Contour SGLD; further settings (zeta, omega, scheme, rule, weights, …) are those of `Contour`."""
+    return Contour(SGLD(step_size, temperature), partition, **settings)
+
+
+def csghmc(
+    step_size: Schedule,
+    partition: Partition,
+    *,
+    temperature: Schedule = 1.0,
+    momentum: float = 0.9,
+    **settings: Any,
+) -> Contour:
+    """Contour SGHMC; further settings are those of `Contour`."""
+    return Contour(SGHMC(step_size, temperature, momentum), partition, **settings)
+
+
+def ksgld(
+    step_size: Schedule,
+    partition: Partition,
+    theta: Sequence[float],
+    *,
+    temperature: Schedule = 1.0,
+    **settings: Any,
+) -> Contour:
+    """Contour SGLD with θ known and fixed: what CSGLD becomes once θ has been learnt."""
+    return Contour(SGLD(step_size, temperature), partition, theta=theta, **settings)

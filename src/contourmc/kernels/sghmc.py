@@ -1,0 +1,62 @@
+"""Stochastic gradient Hamiltonian Monte Carlo in the form of Saatci & Wilson (2017), and momentum SGD."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from contourmc.checks import require
+from contourmc.kernels.base import Dynamics, Info, LangevinInputs, Position, unweighted
+from contourmc.schedules import Schedule
+
+
+class SGHMCState(NamedTuple):
+    """position: x_k.  velocity: v_k.  steps: k, the steps done so far."""
+
+    position: Position
+    velocity: Position
+    steps: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class SGHMC(Dynamics):
+    """v_{k+1} = β v_k − ε ∇U(x_k) + √(2(1−β)τε) w_k,   x_{k+1} = x_k + v_{k+1},   w_k ~ N(0, I).
+
+    On a Gaussian of unit variance at τ = 1 the stationary variance of x is exactly 1 / (1 − ε/(2(1+β))).
+    """
+
+    momentum: float = 0.9
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(0 <= self.momentum < 1, "momentum", self.momentum, "the momentum β must be in [0, 1)")
+
+    @property
+    def friction(self) -> float:
+        return 1 - self.momentum
+
+    def init(self, position: Position) -> SGHMCState:
+        return SGHMCState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
+
+    def move(
+        self, inputs: LangevinInputs, state: SGHMCState, energy: Array, gradient: Position
+    ) -> tuple[SGHMCState, Info]:
+        velocity = jax.tree.map(
+            lambda v, g: self.momentum * v - inputs.step_size.astype(v.dtype) * g, state.velocity, gradient
+        )
+        if inputs.noise is not None:
+            velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
+        position = jax.tree.map(jnp.add, state.position, velocity)
+        return SGHMCState(position, velocity, state.steps + 1), unweighted(energy)
+
+
+def sghmc(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.9) -> SGHMC:
+    """SGHMC: SGLD with momentum."""
+    return SGHMC(step_size, temperature, momentum)
+
+
+def momentum_sgd(step_size: Schedule, momentum: float = 0.9) -> SGHMC:
+    """Momentum SGD: SGHMC at temperature 0."""
+    return SGHMC(step_size, 0.0, momentum)

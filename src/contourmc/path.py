@@ -1,0 +1,139 @@
+"""The path of a run: what every chain had estimated and learnt, at up to 100 marks along it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from contourmc.engine import Chain, Totals
+from contourmc.kernels.base import Position
+
+
+@dataclass(frozen=True)
+class Path:
+    """Estimates over each stretch between two marks; leading axes are chain and mark.
+
+    steps: the step of each mark.
+    log_weights: log Σ w over the stretch that ends at the mark; −∞ during burn-in.
+    means, squares: weighted means over the stretch of x and of (x − centre)².
+    centre: the starting positions.
+    theta: θ at the mark, or None for a kernel that learns none.
+    visits: how many steps began in each bin up to the mark, or None.
+    """
+
+    steps: Int[np.ndarray, " marks"]
+    log_weights: Float[np.ndarray, "chains marks"]
+    means: Position
+    squares: Position
+    centre: Position
+    theta: Float[np.ndarray, "chains marks bins"] | None
+    visits: Int[np.ndarray, "chains marks bins"] | None
+
+
+class Stretch(NamedTuple):
+    """Weighted estimates of each chain over some steps: log Σ w, and the means of x and (x − centre)²."""
+
+    log_weight: Float[np.ndarray, " chains"]
+    mean: Position
+    square: Position
+
+
+class PathRecorder:
+    """Merges the sums of segments into stretches of equal length, in float64."""
+
+    def __init__(self, steps: int, block: int, size: int):
+        marks = int(np.clip(2**22 // size, 2, 100))
+        self._every = -(-steps // (marks * block)) * block
+        self._last = steps
+        self._open: list[Stretch] = []
+        self._stretches: list[Stretch] = []
+        self._steps: list[int] = []
+        self._theta: list[Any] = []
+        self._visits: list[Any] = []
+        self._centre: Any = None
+
+    def next_mark(self, step: int) -> int:
+        """The first mark after a step."""
+        return (step // self._every + 1) * self._every
+
+    def add(self, step: int, totals: Totals, groups: list[Chain]) -> None:
+        """Take in the sums of a segment that ended at `step`, and the chains as they are there."""
+        if self._centre is None:
+            self._centre = _gather(groups, lambda chain: chain.centre)
+        self._open.append(_stretch(totals, self._centre))
+        self._groups = groups
+        if step == self._last or step % self._every == 0:
+            self._close(step)
+        self._step = step
+
+    def path(self) -> Path:
+        """The path so far."""
+        if self._open:
+            self._close(self._step)
+        merged = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *self._stretches)
+        theta = np.stack(self._theta, axis=1) if self._theta else None
+        visits = np.stack(self._visits, axis=1) if self._visits else None
+        return Path(np.array(self._steps), *merged, self._centre, theta, visits)
+
+    def _close(self, step: int) -> None:
+        self._stretches.append(merge(self._open))
+        self._open = []
+        self._steps.append(step)
+        if hasattr(self._groups[0].state, "theta"):
+            levels = _gather(self._groups, lambda chain: chain.state.theta.levels)
+            self._theta.append(np.exp(np.asarray(levels, float)))  # the engine leaves θ normalised
+            self._visits.append(_gather(self._groups, lambda chain: chain.state.visits))
+
+
+def _stretch(totals: Totals, centre: Position) -> Stretch:
+    weight = np.asarray(totals.weight, float)
+    safe = np.where(weight > 0, weight, 1.0)
+    with np.errstate(divide="ignore"):
+        log_weight = np.asarray(totals.log_scale, float) + np.log(weight)
+
+    def divide(leaf: np.ndarray) -> np.ndarray:
+        return np.asarray(leaf, float) / _like(safe, leaf)
+
+    mean = jax.tree.map(lambda leaf, start: divide(leaf) + start, totals.first, centre)
+    return Stretch(log_weight, mean, jax.tree.map(divide, totals.second))
+
+
+def merge_path(path: Path, until: int | None = None) -> Stretch:
+    """The estimates over a whole path, or up to a mark (excluded)."""
+    marks = range(len(path.steps))[:until]
+    stretches = [
+        Stretch(
+            path.log_weights[:, mark],
+            jax.tree.map(lambda leaf, mark=mark: leaf[:, mark], path.means),
+            jax.tree.map(lambda leaf, mark=mark: leaf[:, mark], path.squares),
+        )
+        for mark in marks
+    ]
+    return merge(stretches)
+
+
+def merge(stretches: list[Stretch]) -> Stretch:
+    """Several stretches as one."""
+    log_weights = np.stack([stretch.log_weight for stretch in stretches])
+    total = np.logaddexp.reduce(log_weights)
+    shares = np.exp(log_weights - np.where(np.isfinite(total), total, 0.0))
+
+    def average(*leaves: np.ndarray) -> np.ndarray:
+        return sum(_like(share, leaf) * leaf for share, leaf in zip(shares, leaves, strict=True))  # type: ignore
+
+    means = jax.tree.map(average, *(stretch.mean for stretch in stretches))
+    squares = jax.tree.map(average, *(stretch.square for stretch in stretches))
+    return Stretch(total, means, squares)
+
+
+def _gather(groups: list[Chain], part: Callable[[Chain], Any]) -> Any:
+    """A part of every chain, stacked, on the host."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part(group) for group in groups))
+
+
+def _like(per_chain: np.ndarray, leaf: Any) -> np.ndarray:
+    """A number for each chain, shaped to be multiplied with a leaf."""
+    return per_chain.reshape(per_chain.shape + (1,) * (np.ndim(leaf) - 1))

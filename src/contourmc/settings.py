@@ -1,0 +1,21 @@
+"""Settings in words: what a kernel or a target is, as plain data that a file can hold."""
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+
+def describe(thing: Any) -> Any:
+    """Dataclasses become dictionaries with their kind, functions their names; numbers and strings stay."""
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return {"kind": type(thing).__name__} | {
+            entry.name: describe(getattr(thing, entry.name)) for entry in fields(thing)
+        }
+    if isinstance(thing, (list, tuple, np.ndarray)):
+        return [describe(item) for item in thing]
+    if isinstance(thing, (np.number, np.bool_)):
+        return thing.item()
+    if thing is None or isinstance(thing, (str, int, float, bool)):
+        return thing
+    return getattr(thing, "__qualname__", None) or repr(thing)

@@ -1,0 +1,122 @@
+"""What is sampled: an energy function, exact or observed with noise.
+
+The energy U(x) is minus the log density up to a constant; x is any pytree of float arrays.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from contourmc.checks import require, require_number
+from contourmc.kernels.base import Position, normal_like
+
+Energy = Callable[[Any], Array]
+
+
+class Target(ABC):
+    """An energy and its gradient, evaluated together, once a step."""
+
+    @abstractmethod
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> Any:
+        """The target's own randomness for a number of steps, stacked along the first axis."""
+
+    @abstractmethod
+    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
+        """The energy and gradient at a position, perhaps random, given one step's randomness."""
+
+
+@dataclass(frozen=True)
+class ExactEnergy(Target):
+    """An energy function that is evaluated as it is."""
+
+    energy: Energy
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> None:
+        return None
+
+    def evaluate(self, inputs: None, position: Position) -> tuple[Float[Array, ""], Position]:
+        return jax.value_and_grad(self.energy)(position)
+
+
+@dataclass(frozen=True)
+class NoisyEnergy(Target):
+    """An energy function seen through Gaussian noise, as in the paper's simulations.
+
+    gradient_variance: the variance added to each coordinate of the gradient.
+    energy_variance: the variance added to the energy.
+    """
+
+    energy: Energy
+    gradient_variance: float = 0.0
+    energy_variance: float = 0.0
+
+    def __post_init__(self):
+        for argument in ("gradient_variance", "energy_variance"):
+            value = getattr(self, argument)
+            require_number(argument, value, "a variance must be 0 or more", positive=False)
+
+    def prepare(
+        self, key: PRNGKeyArray, position: Position, steps: int
+    ) -> tuple[Position | None, Array | None]:
+        gradient_key, energy_key = jax.random.split(key)
+        gradient_noise = energy_noise = None
+        if self.gradient_variance:
+            gradient_noise = normal_like(gradient_key, position, jnp.full(steps, self.gradient_variance**0.5))
+        if self.energy_variance:
+            energy_noise = self.energy_variance**0.5 * jax.random.normal(energy_key, (steps,))
+        return gradient_noise, energy_noise
+
+    def evaluate(
+        self, inputs: tuple[Position | None, Array | None], position: Position
+    ) -> tuple[Float[Array, ""], Position]:
+        gradient_noise, energy_noise = inputs
+        energy, gradient = jax.value_and_grad(self.energy)(position)
+        if gradient_noise is not None:
+            gradient = jax.tree.map(jnp.add, gradient, gradient_noise)
+        if energy_noise is not None:
+            energy = energy + energy_noise
+        return energy, gradient
+
+
+def as_target(target: Target | Energy) -> Target:
+    """The target itself, or a function of a position as an exact energy."""
+    if isinstance(target, Target):
+        return target
+    require(callable(target), "target", target, "give a function of a position, or a Target")
+    return ExactEnergy(target)
+
+
+def check_position(position: Any) -> None:
+    """Raise unless the position is a pytree of at least one float array."""
+    leaves = jax.tree_util.tree_leaves_with_path(position)
+    require(bool(leaves), "init", position, "a position needs at least one number")
+    for path, leaf in leaves:
+        floating = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+        remedy = "a position must be made of floats (write 0.0, not 0)"
+        require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
+
+
+def check_target(target: Target, positions: Position) -> None:
+    """Raise unless the target gives one finite energy for each of a stack of starting positions."""
+    one = jax.tree.map(lambda leaf: leaf[0], positions)
+    if isinstance(target, (ExactEnergy, NoisyEnergy)):
+        value = jax.eval_shape(target.energy, one)
+        scalar = getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
+        remedy = "an energy function must return one float; sum over the terms, and check that init is one position"
+        require(scalar, "target", value, remedy)
+
+    def energy_at(position: Position) -> Array:
+        inputs = target.prepare(jax.random.key(0), position, 1)
+        return target.evaluate(jax.tree.map(lambda leaf: leaf[0], inputs), position)[0]
+
+    energies = np.asarray(jax.jit(jax.vmap(energy_at))(positions))
+    bad = np.flatnonzero(~np.isfinite(energies))
+    if bad.size:
+        at = f"a start of chain {bad[0]} with energy {energies[bad[0]]}"
+        require(False, "init", at, "start every chain where the energy is finite")
