@@ -19,23 +19,8 @@ from contourmc.kernels.base import Info, Kernel, Position
 from contourmc.targets import Target
 
 
-class Chain(NamedTuple):
-    """All there is to a chain: from it, a run goes on as if it had never stopped.
-
-    key: the root of the chain's randomness.
-    state: the kernel's state.
-    centre: what `Totals` are taken about, for precision: the starting position.
-    finite: whether all numbers of the last block were finite.
-    """
-
-    key: PRNGKeyArray
-    state: Any
-    centre: Position
-    finite: Bool[Array, "..."]
-
-
 class Totals(NamedTuple):
-    """Weighted sums over the steps of a segment, after burn-in; weights are relative to e^log_scale.
+    """Weighted sums over the steps of a stretch, after burn-in; weights are relative to e^log_scale.
 
     log_scale: the largest log weight so far.
     weight: Σ w.
@@ -46,6 +31,23 @@ class Totals(NamedTuple):
     weight: Float[Array, "..."]
     first: Position
     second: Position
+
+
+class Chain(NamedTuple):
+    """All there is to a chain: from it, a run goes on as if it had never stopped.
+
+    key: the root of the chain's randomness.
+    state: the kernel's state.
+    centre: what the totals are taken about, for precision: the starting position.
+    totals: sums over the current stretch of the path.
+    finite: whether all numbers of the last block were finite.
+    """
+
+    key: PRNGKeyArray
+    state: Any
+    centre: Position
+    totals: Totals
+    finite: Bool[Array, "..."]
 
 
 class Draws(NamedTuple):
@@ -66,7 +68,6 @@ class Segment(NamedTuple):
 
     next_step: Int[Array, ""]
     chains: Chain
-    totals: Totals
     draws: Draws
 
 
@@ -76,12 +77,14 @@ class Plan:
 
     block: steps whose noise is drawn at once.
     thin: steps for each kept draw.
+    stretch: steps between two marks of the path, a multiple of the block; no segment goes beyond one.
     rows: room for kept draws in a segment.
     fuse: whether the steps of a block are one kernel, a chain at a time; else chains are a vector.
     """
 
     block: int
     thin: int
+    stretch: int
     rows: int
     fuse: bool
 
@@ -91,25 +94,30 @@ class Plan:
         return (self.block - 1) // self.thin + 2
 
     @property
-    def segment_blocks(self) -> int:
-        """The most blocks whose draws fit into a segment."""
-        return max(1, (self.rows - self.block_rows) * self.thin // self.block)
+    def segment_steps(self) -> int:
+        """The most steps whose draws fit into a segment."""
+        return max(self.block, (self.rows - self.block_rows) * self.thin)
 
 
-def make_plan(target: Target, kernel: Kernel, position: Position, thin: int) -> Plan:
-    """Block and segment sizes by the size of the position: noise and draws stay within a few MiB."""
+def make_plan(target: Target, kernel: Kernel, position: Position, steps: int, thin: int) -> Plan:
+    """Sizes by the size of the position, so that noise, draws and path stay within a few MiB each."""
     size = sum(leaf.size for leaf in jax.tree.leaves(position))
     block = max(1, min(1024, 2**20 // size))
+    blocks = -(-steps // block)
+    # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
+    marks = min(max(25, blocks // 32), 100, max(2, 2**22 // size))
+    stretch = min(-(-blocks // marks), 1024) * block  # longer sums would lose precision in float32
     block_rows = (block - 1) // thin + 2
-    rows = max(2 * block_rows, min(2**15, 2**22 // size))
+    rows = min(-(-stretch // thin) + block_rows, max(2 * block_rows, 2**22 // size))
     chain = start(kernel, jax.random.key(0), position)
     inputs = jax.tree.map(lambda leaf: leaf[0], _prepare(target, kernel, chain, jnp.int32(1), 1))
-    return Plan(block, thin, rows, can_fuse(partial(_step, target, kernel), inputs, chain.state))
+    fuse = can_fuse(partial(_step, target, kernel), inputs, chain.state)
+    return Plan(block, thin, stretch, rows, fuse)
 
 
 def start(kernel: Kernel, key: PRNGKeyArray, position: Position) -> Chain:
     """A chain before its first step."""
-    return Chain(key, kernel.init(position), position, jnp.ones((), bool))
+    return Chain(key, kernel.init(position), position, _no_totals(position), jnp.ones((), bool))
 
 
 @partial(jax.jit, static_argnames=("target", "kernel", "plan"))
@@ -122,7 +130,7 @@ def run_segment(
     """
     one = jax.tree.map(lambda leaf: leaf[0], chains.centre)
     count = chains.finite.shape[0]
-    totals, draws = _stack(count, _no_totals(one)), _stack(count, _no_draws(one, plan.rows))
+    draws = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), _no_draws(one, plan.rows))
     done_before = _draws_before(first, burn_in, plan.thin)
 
     def proceed(segment: Segment) -> Array:
@@ -133,35 +141,36 @@ def run_segment(
         end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
         block = partial(_block, target, kernel, plan, first=step, last=end, burn_in=burn_in)
         over_chains = jax.lax.map if plan.fuse else _vectorised
-        chains, totals, new = over_chains(lambda pair: block(*pair), (segment.chains, segment.totals))
+        chains, new = over_chains(block, segment.chains)
         row = _draws_before(step, burn_in, plan.thin) - done_before
         draws = jax.tree.map(
             lambda rows, rows_new: jax.lax.dynamic_update_slice_in_dim(rows, rows_new, row, axis=1),
             segment.draws,
             new,
         )
-        return Segment(end + 1, chains, totals, draws)
+        return Segment(end + 1, chains, draws)
 
-    return jax.lax.while_loop(proceed, advance, Segment(first, chains, totals, draws))
+    return jax.lax.while_loop(proceed, advance, Segment(first, chains, draws))
 
 
 @partial(jax.jit, static_argnames=("target", "kernel", "plan"))
 def trace_block(target: Target, kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> tuple[Info, Array]:
-    """The steps of one block again, from `first` on: each step's info, and whether it left all finite."""
+    """The block that begins with step `first` again: each step's info, and whether it left all finite."""
 
     def body(state, inputs):
         state, info = _step(target, kernel, inputs, state)
         return state, (info, _all_finite(state.position) & jnp.isfinite(info.energy))
 
     inputs = _prepare(target, kernel, chain, first, plan.block)
-    _, traced = jax.lax.scan(body, kernel.settle(chain.state), inputs)
+    _, traced = jax.lax.scan(body, _begin(kernel, plan, chain, first).state, inputs)
     return traced
 
 
 def _block(
-    target: Target, kernel: Kernel, plan: Plan, chain: Chain, totals: Totals, *, first, last, burn_in
-) -> tuple[Chain, Totals, Draws]:
+    target: Target, kernel: Kernel, plan: Plan, chain: Chain, *, first: Array, last: Array, burn_in: Array
+) -> tuple[Chain, Draws]:
     """Steps `first` to `last` of one chain, all in the same block."""
+    chain = _begin(kernel, plan, chain, first)
     inputs = _prepare(target, kernel, chain, first, plan.block)
     before = (first - 1) // plan.block * plan.block  # the steps before this block
     done_before = _draws_before(first, burn_in, plan.thin)
@@ -183,12 +192,23 @@ def _block(
     loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
     draws = _no_draws(chain.centre, plan.block_rows)
     state, totals, draws, energies = loop(
-        inputs, kernel.settle(chain.state), totals, draws, chain.centre,
+        inputs, chain.state, chain.totals, draws, chain.centre,
         first - 1 - before, last - before, before, done_before, burn_in,
     )  # fmt: skip
     # A number that was not finite leaves its mark on the sum of the energies, or on the last position.
     finite = jnp.isfinite(energies) & _all_finite(state.position)
-    return Chain(chain.key, kernel.settle(state), chain.centre, finite), totals, draws
+    return Chain(chain.key, state, chain.centre, totals, finite), draws
+
+
+def _begin(kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> Chain:
+    """At the beginning of a block the state is settled, at that of a stretch the totals are empty.
+
+    Both depend on the step alone and not on where segments are cut.
+    """
+    settled = jax.lax.cond((first - 1) % plan.block == 0, kernel.settle, lambda same: same, chain.state)
+    fresh = (first - 1) % plan.stretch == 0
+    totals = jax.tree.map(partial(jnp.where, fresh), _no_totals(chain.centre), chain.totals)
+    return chain._replace(state=settled, totals=totals)
 
 
 def _prepare(target: Target, kernel: Kernel, chain: Chain, first: Array, block: int) -> tuple[Any, Any]:
@@ -252,10 +272,6 @@ def _write(draws: Draws, new: Draws, row: Array) -> Draws:
 
 def _at(tree: Any, i: Array) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
-
-
-def _stack(count: int, tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
 def _vectorised(function: Callable[[Any], Any], tree: Any) -> Any:

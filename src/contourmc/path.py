@@ -42,50 +42,40 @@ class Stretch(NamedTuple):
 
 
 class PathRecorder:
-    """Merges the sums of segments into stretches of equal length, in float64."""
+    """Reads the chains at every mark: their totals over the stretch that ends there, and θ."""
 
-    def __init__(self, steps: int, block: int, size: int):
-        marks = int(np.clip(2**22 // size, 2, 100))
-        self._every = -(-steps // (marks * block)) * block
-        self._last = steps
-        self._open: list[Stretch] = []
-        self._stretches: list[Stretch] = []
+    def __init__(self, every: int):
+        self._every = every
+        self._step = 0
+        self._groups: list[Chain] = []
         self._steps: list[int] = []
-        self._theta: list[Any] = []
+        self._stretches: list[Stretch] = []
+        self._thetas: list[Any] = []
         self._visits: list[Any] = []
-        self._centre: Any = None
 
-    def next_mark(self, step: int) -> int:
-        """The first mark after a step."""
-        return (step // self._every + 1) * self._every
-
-    def add(self, step: int, totals: Totals, groups: list[Chain]) -> None:
-        """Take in the sums of a segment that ended at `step`, and the chains as they are there."""
-        if self._centre is None:
-            self._centre = _gather(groups, lambda chain: chain.centre)
-        self._open.append(_stretch(totals, self._centre))
-        self._groups = groups
-        if step == self._last or step % self._every == 0:
-            self._close(step)
-        self._step = step
+    def add(self, step: int, groups: list[Chain]) -> None:
+        """The chains as they are after a step."""
+        self._step, self._groups = step, groups
+        if step % self._every == 0:
+            self._mark()
 
     def path(self) -> Path:
-        """The path so far."""
-        if self._open:
-            self._close(self._step)
+        """The path so far, with a last mark at the last step."""
+        if self._steps[-1:] != [self._step]:
+            self._mark()
         merged = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *self._stretches)
-        theta = np.stack(self._theta, axis=1) if self._theta else None
+        theta = np.stack(self._thetas, axis=1) if self._thetas else None
         visits = np.stack(self._visits, axis=1) if self._visits else None
-        return Path(np.array(self._steps), *merged, self._centre, theta, visits)
+        centre = _gather(self._groups, lambda chain: chain.centre)
+        return Path(np.array(self._steps), *merged, centre, theta, visits)
 
-    def _close(self, step: int) -> None:
-        self._stretches.append(merge(self._open))
-        self._open = []
-        self._steps.append(step)
+    def _mark(self) -> None:
+        self._steps.append(self._step)
+        self._stretches.append(_stretch(*_gather(self._groups, lambda chain: (chain.totals, chain.centre))))
         if hasattr(self._groups[0].state, "theta"):
-            levels = _gather(self._groups, lambda chain: chain.state.theta.levels)
-            self._theta.append(np.exp(np.asarray(levels, float)))  # the engine leaves θ normalised
-            self._visits.append(_gather(self._groups, lambda chain: chain.state.visits))
+            theta, visits = _gather(self._groups, lambda chain: (chain.state.theta, chain.state.visits))
+            self._thetas.append(np.exp(theta.levels.astype(float) + theta.offset[:, None]))
+            self._visits.append(visits)
 
 
 def _stretch(totals: Totals, centre: Position) -> Stretch:

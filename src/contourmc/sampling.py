@@ -78,7 +78,7 @@ def sample(
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
     check_target(target, positions)
-    plan = engine.make_plan(target, kernel, jax.tree.map(lambda leaf: leaf[0], positions), thin)
+    plan = engine.make_plan(target, kernel, jax.tree.map(lambda leaf: leaf[0], positions), steps, thin)
     stacked = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
     run = _Run(target, kernel, plan, steps, burn_in, _groups(stacked, plan))
     settings = {
@@ -137,24 +137,27 @@ class _Run:
         self.step = 0  # done so far
         self.failure = ""
         self.draws: list[Draws] = []
-        size = sum(leaf[0].size for leaf in jax.tree.leaves(groups[0].centre))
-        self.recorder = PathRecorder(steps, plan.block, size)
+        self.recorder = PathRecorder(plan.stretch)
 
     def to_the_end(self, report: Callable[[int, Draws], None]) -> None:
         """Run segment after segment; after each, everything here is consistent."""
-        blocks, most = 1, self.plan.segment_blocks
+        plan, count = self.plan, 64
         with ThreadPoolExecutor(min(_cores(), len(self.groups))) as pool:
             while self.step < self.steps:
-                asked = self.step + blocks * self.plan.block
-                last = min(self.steps, self.recorder.next_mark(self.step), asked)
+                last = self.step + min(count, plan.segment_steps)
+                if count >= plan.block:
+                    last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
+                mark = (self.step // plan.stretch + 1) * plan.stretch
+                last = min(last, mark, self.steps)
                 began = time.perf_counter()
-                parts = list(pool.map(lambda group: self._segment(group, last), self.groups))
+                parts = list(pool.map(lambda group, last=last: self._segment(group, last), self.groups))
                 seconds = time.perf_counter() - began
                 if not all(np.all(part.chains.finite) for part in parts):
                     return self._fail(parts)
+                pace = SEGMENT_SECONDS * (last - self.step) / seconds
+                count = int(np.clip(pace, 1, 8 * count))
                 self._collect(parts, last)
                 report(self.step, self.draws[-1])
-                blocks = int(np.clip(SEGMENT_SECONDS / seconds * blocks, 1, min(4 * blocks, most)))
 
     def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
         """What has been collected so far."""
@@ -181,8 +184,8 @@ class _Run:
         before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
         draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
         self.step, self.groups = last, [part.chains for part in parts]
-        self.draws.append(_join(draws))
-        self.recorder.add(last, _join([part.totals for part in parts]), self.groups)
+        self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
+        self.recorder.add(last, self.groups)
 
     def _fail(self, parts: list[Segment]) -> None:
         """Go back to the block in which a number was not finite, and find the step and its circumstances."""
@@ -212,11 +215,6 @@ class _Run:
         if len(self.groups) > 1:
             return self.groups[number]
         return jax.tree.map(lambda leaf: leaf[number : number + 1], self.groups[0])
-
-
-def _join(parts: list[Any]) -> Any:
-    """Groups of chains as one stack, on the host."""
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def _cores() -> int:
