@@ -17,7 +17,9 @@ def kish(weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray, "*batc
 
 
 def quantile(
-    values: Float[np.ndarray, "draws ..."], weights: Float[np.ndarray, " draws"], levels: Float[np.ndarray, "..."]
+    values: Float[np.ndarray, "draws ..."],
+    weights: Float[np.ndarray, " draws"],
+    levels: Float[np.ndarray, "..."],
 ) -> Float[np.ndarray, "..."]:
     """Weighted quantiles along the first axis, with the weight of a draw spread about its middle."""
     flat = np.reshape(values, (len(values), -1))

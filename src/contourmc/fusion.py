@@ -18,19 +18,20 @@ import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
 from jax.extend.core import ClosedJaxpr, Jaxpr
 
-_KNOWN = frozenset(
-    """
-    abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos
-    cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p
-    logistic lt max min mul ne neg nextafter not or pow reciprocal rem round rsqrt select_n shift_left
-    shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
-
-    argmax argmin broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims iota pad
-    reduce_and reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze transpose
-
-    checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while
-    """.split()
-)
+_ELEMENTWISE = """
+abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
+digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p logistic
+lt max min mul ne neg nextafter not or pow reciprocal rem round rsqrt select_n shift_left
+shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
+"""
+_SHAPES = """
+argmax argmin broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims iota pad reduce_and
+reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze transpose
+"""
+_CONTROL = """
+checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while
+"""
+_KNOWN = frozenset((_ELEMENTWISE + _SHAPES + _CONTROL).split())
 # A larger matrix product is faster in XLA's own routines, which use all cores.
 _MOST_MULTIPLICATIONS = 20_000
 

@@ -27,8 +27,8 @@ class Progress:
         if self._show:
             self._bar = RichProgress(
                 TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(),
-                TimeElapsedColumn(), TextColumn("<"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
-                console=Console(stderr=True), transient=False,
+                TimeElapsedColumn(), TextColumn("<"), TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"), console=Console(stderr=True),
             )  # fmt: skip
             self._bar.start()
             self._task = self._bar.add_task("sampling", total=self._steps, note="compiling …")

@@ -110,11 +110,16 @@ class Samples:
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] = 50
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The weighted density of one number (a function of the position; the position itself if it is one)."""
+        """The weighted density of one number: a function of the position, or the position if it is one."""
         values = self.draws if function is None else jax.vmap(jax.vmap(function))(self.draws)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
-        require(single, "function", function, "give a function from a position to one number, such as lambda x: x[0]")
+        require(
+            single,
+            "function",
+            function,
+            "give a function from a position to one number, such as lambda x: x[0]",
+        )
         return np.histogram(np.ravel(leaves[0]), bins=bins, weights=self.weights.ravel(), density=True)  # type: ignore[arg-type]
 
     def ess(self) -> Position:

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -65,7 +66,9 @@ def sample(
     raises a `DivergenceError`, which carries the draws so far.
     """
     target = as_target(target)
-    require(isinstance(kernel, Kernel), "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...)")
+    require(
+        isinstance(kernel, Kernel), "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...)"
+    )
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
     require(steps < 2**31, "steps", steps, "a chain can have at most 2,147,483,647 steps")
     chains = require_count("chains", chains, 1, "a run needs at least 1 chain")
@@ -73,7 +76,9 @@ def sample(
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
     kept = steps - burn_in
     thin = require_count("thin", max(1, kept // 10_000) if thin is None else thin, 1, "give 1 or more")
-    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
+    require(
+        thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept"
+    )
 
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
@@ -87,11 +92,8 @@ def sample(
     }  # fmt: skip
 
     began = time.perf_counter()
-    with Progress(steps, chains, progress) as bar:
-        try:
-            run.to_the_end(bar.update)
-        except KeyboardInterrupt:
-            pass
+    with Progress(steps, chains, progress) as bar, suppress(KeyboardInterrupt):
+        run.to_the_end(bar.update)
     result = run.samples(settings, time.perf_counter() - began)
     if run.failure:
         raise DivergenceError(run.failure, result)
@@ -182,7 +184,9 @@ class _Run:
     def _collect(self, parts: list[Segment], last: int) -> None:
         """Take over the chains, the complete draws and the sums of a segment."""
         before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
-        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
+        draws = [
+            jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts
+        ]
         self.step, self.groups = last, [part.chains for part in parts]
         self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
         self.recorder.add(last, self.groups)
@@ -198,9 +202,7 @@ class _Run:
         parts = [self._segment(group, min(before + block, self.steps)) for group in self.groups]
         culprit = int(np.argmin(np.concatenate([part.chains.finite for part in parts])))
         chain = jax.tree.map(lambda leaf: leaf[0], self._chain(culprit))
-        info, fine = engine.trace_block(
-            self.target, self.kernel, self.plan, chain, np.int32(self.step + 1)
-        )
+        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(self.step + 1))
         at = int(np.argmin(fine))
         before_it = f"; the last finite energy was {float(info.energy[at - 1]):.6g}, with gradient multiplier"
         before_it += f" {float(info.multiplier[at - 1]):.3g}"

@@ -62,7 +62,7 @@ class ExponentialDecay:
 
 @dataclass(frozen=True)
 class CyclicCosine:
-    """From `value` down to 0 along half a cosine, over and over (Zhang et al. 2020): `period` steps a cycle."""
+    """From `value` down to 0 along half a cosine every `period` steps (Zhang et al. 2020)."""
 
     value: float
     period: int

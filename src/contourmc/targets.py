@@ -108,7 +108,7 @@ def check_target(target: Target, positions: Position) -> None:
     if isinstance(target, (ExactEnergy, NoisyEnergy)):
         value = jax.eval_shape(target.energy, one)
         scalar = getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
-        remedy = "an energy function must return one float; sum over the terms, and check that init is one position"
+        remedy = "an energy must be one float: sum over its terms, and check that init is one position"
         require(scalar, "target", value, remedy)
 
     def energy_at(position: Position) -> Array:

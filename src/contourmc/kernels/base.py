@@ -90,9 +90,7 @@ class Dynamics(Kernel):
 
     def __post_init__(self):
         check_schedule("step_size", self.step_size, "the step size ε must be above 0")
-        check_schedule(
-            "temperature", self.temperature, "the temperature τ must be 0 or more", positive=False
-        )
+        check_schedule("temperature", self.temperature, "the temperature τ must be 0 or more", positive=False)
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> LangevinInputs:
         step_size = evaluate(self.step_size, steps)

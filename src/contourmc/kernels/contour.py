@@ -145,7 +145,6 @@ class Contour(Kernel):
     def settle(self, state: ContourState) -> ContourState:
         return state._replace(theta=flattening.normalised(state.theta))
 
-
     def _weigh(self, theta: LogTheta, energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The log weight ζ·log Ψ, or ζ·log θ(J) for `step` weights, and the slope of log Ψ."""
         log_psi, slope = flattening.interpolate(theta, self.partition, energy, self.scheme)

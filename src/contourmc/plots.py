@@ -1,0 +1,144 @@
+"""Pictures of a run (matplotlib); each function draws into an axis and returns it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+
+from contourmc import flattening
+from contourmc.checks import require
+from contourmc.flattening import LogTheta, Scheme
+from contourmc.partition import Partition
+from contourmc.samples import Samples
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
+
+
+def plot_landscape(
+    energy: Callable[[Any], Any],
+    x: np.ndarray,
+    theta: np.ndarray,
+    partition: Partition,
+    *,
+    zetas: Sequence[float] = (0.75,),
+    scheme: Scheme = "centred",
+    ax: Axes | None = None,
+) -> Axes:
+    """The energy of a position on the line, and the flattened energies U + ζ·log Ψ (τ = 1)."""
+    ax = ax or plt.gca()
+    energies = np.asarray(jax.vmap(energy)(jnp.asarray(x)))
+    ax.plot(x, energies, color=GREY, lw=2, label="original")
+    for zeta, color in zip(zetas, (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9"), strict=False):
+        ax.plot(
+            x, flattened_energy(energies, theta, partition, zeta, scheme), color=color, label=f"ζ = {zeta:g}"
+        )
+    ax.set(xlabel="x", ylabel="energy", title="Original and flattened energy")
+    ax.legend(frameon=False)
+    return ax
+
+
+def flattened_energy(
+    energies: np.ndarray, theta: np.ndarray, partition: Partition, zeta: float, scheme: Scheme
+) -> np.ndarray:
+    """U + ζ·log Ψ(U), shifted so that its lowest value is that of U."""
+    levels = flattening.log_theta(jnp.asarray(theta, jnp.result_type(float)))
+    log_psi, _ = jax.vmap(lambda u: flattening.interpolate(LogTheta(*levels), partition, u, scheme))(
+        jnp.asarray(energies)
+    )
+    trial = energies + zeta * np.asarray(log_psi)
+    return trial - trial.min() + energies.min()
+
+
+def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | None = None) -> Axes:
+    """The learnt θ of every chain against the energy bins, and the truth if it is known."""
+    ax = ax or plt.gca()
+    require(samples.theta is not None, "samples", samples, "this kernel has no θ")
+    partition = _partition(samples)
+    centres = partition.low + partition.width * (np.arange(partition.bins) - 0.5)
+    for i, theta in enumerate(samples.theta):  # type: ignore[arg-type]
+        ax.plot(centres, theta, color=BLUE, lw=0.8, alpha=0.5, label="learnt, each chain" if i == 0 else None)
+    if truth is not None:
+        ax.plot(centres, np.where(truth > 0, truth, np.nan), "k.", ms=5, label="truth")
+    ax.set(xlabel="energy", ylabel="θ, probability of the bin", yscale="log", title="Learnt θ")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> Axes:
+    """Histograms of the energies as sampled, and as weighted back to the target."""
+    ax = ax or plt.gca()
+    energies = samples.energies.ravel()
+    edges = np.linspace(energies.min(), np.quantile(energies, 0.999), bins + 1)
+    for name, weights, color in (("as sampled", None, ORANGE), ("weighted", samples.weights.ravel(), BLUE)):
+        heights, _ = np.histogram(energies, edges, weights=weights, density=True)
+        ax.stairs(heights, edges, color=color, fill=weights is None, alpha=0.6, lw=1.5, label=name)
+    ax.set(xlabel="energy", ylabel="density", yscale="log", title="Energies visited")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes:
+    """The energy along a chain, coloured by the gradient multiplier: red moves go uphill."""
+    ax = ax or plt.gca()
+    multipliers = samples.multipliers[chain]
+    reach = max(1.0, float(np.quantile(np.abs(multipliers), 0.995)))
+    points = ax.scatter(
+        samples.steps, samples.energies[chain], c=multipliers, s=3, lw=0, cmap="RdYlBu",
+        norm=TwoSlopeNorm(0.0, -reach, reach), rasterized=True,
+    )  # fmt: skip
+    ax.figure.colorbar(points, ax=ax, label="gradient multiplier")
+    top = 1.05 * float(np.quantile(samples.energies[chain], 0.999))
+    ax.set(xlabel="step", ylabel="energy", title="Energy along a chain (red: uphill)", ylim=(None, top))
+    return ax
+
+
+def plot_marginal(
+    samples: Samples,
+    coordinate: Callable[[Any], Any] | None = None,
+    *,
+    density: tuple[np.ndarray, np.ndarray] | None = None,
+    bins: int | np.ndarray = 80,
+    label: str = "weighted draws",
+    color: str = BLUE,
+    ax: Axes | None = None,
+) -> Axes:
+    """The weighted density of one number: a function of the position, or the position if it is one.
+
+    density: points and values of the true density, drawn as a line if known.
+    """
+    ax = ax or plt.gca()
+    heights, edges = samples.histogram(coordinate, bins)  # type: ignore[arg-type]
+    ax.stairs(heights, edges, fill=True, color=color, alpha=0.4, label=label)
+    if density is not None:
+        ax.plot(*density, color="k", lw=1.2, label="truth")
+    ax.set(xlabel="x", ylabel="density", title="Marginal density")
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_density(
+    samples: Samples,
+    first: Callable[[Any], Any] = lambda x: x[0],
+    second: Callable[[Any], Any] = lambda x: x[1],
+    *,
+    bins: int = 100,
+    ax: Axes | None = None,
+) -> Axes:
+    """The weighted density of two numbers, by default the first two coordinates."""
+    ax = ax or plt.gca()
+    one, two = (np.ravel(jax.vmap(jax.vmap(function))(samples.draws)) for function in (first, second))
+    *_, mesh = ax.hist2d(one, two, bins=bins, weights=samples.weights.ravel(), density=True, cmap="viridis")
+    mesh.set_rasterized(True)
+    ax.figure.colorbar(mesh, ax=ax, label="density")
+    ax.set(xlabel="x₁", ylabel="x₂", title="Weighted density")
+    return ax
+
+
+def _partition(samples: Samples) -> Partition:
+    settings = samples.settings["kernel"]["partition"]
+    return Partition(settings["low"], settings["width"], settings["bins"])
