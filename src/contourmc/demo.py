@@ -60,6 +60,7 @@ def measure(run: Samples, problem: GaussianMixture) -> dict[str, float]:
         "crossings_per_chain": float(np.mean(np.sum(sides[:, 1:] != sides[:, :-1], axis=1))),
         "effective_sample_size": float(run.ess()),
         "seconds": run.seconds,
+        "compile_seconds": run.compile_seconds,
         "steps_per_second": chain_steps / run.seconds,
     }
     if run.theta is not None:
@@ -80,7 +81,8 @@ def _table(results: dict[str, Any]) -> Table:
         ("θ against quadrature, total variation", "theta_tv", "{:.3f}"),
         ("crossings between the modes, per chain", "crossings_per_chain", "{:,.1f}"),
         ("effective sample size", "effective_sample_size", "{:,.0f}"),
-        ("seconds, compilation included", "seconds", "{:.1f}"),
+        ("seconds", "seconds", "{:.1f}"),
+        ("seconds to compile", "compile_seconds", "{:.1f}"),
         ("steps per second, all chains", "steps_per_second", "{:,.0f}"),
     )
     for label, key, form in rows:

@@ -48,6 +48,9 @@ class Diagnosis:
 
 def diagnose(samples: Samples) -> Diagnosis:
     """Every check that applies to the run's kernel."""
+    if samples.energies.shape[1] == 0:
+        message = "no draw was kept: the run ended during burn-in."
+        return Diagnosis((Finding("problem", "draws", 0.0, message, "Run longer."),), "it has no draws.")
     findings = [*_general(samples)]
     kernel = samples.settings.get("kernel", {})
     if samples.theta is None:

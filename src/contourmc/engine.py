@@ -7,11 +7,12 @@ change a bit of it: the noise of a block depends on the chain's key and the bloc
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc.fusion import can_fuse, fused
@@ -54,9 +55,9 @@ class Draws(NamedTuple):
     """Kept draws, stacked along an axis."""
 
     position: Position
-    energy: Float[Array, "..."]
-    log_weight: Float[Array, "..."]
-    multiplier: Float[Array, "..."]
+    energy: Float[Array | np.ndarray, "..."]
+    log_weight: Float[Array | np.ndarray, "..."]
+    multiplier: Float[Array | np.ndarray, "..."]
 
 
 class Segment(NamedTuple):
@@ -118,6 +119,26 @@ def make_plan(target: Target, kernel: Kernel, position: Position, steps: int, th
 def start(kernel: Kernel, key: PRNGKeyArray, position: Position) -> Chain:
     """A chain before its first step."""
     return Chain(key, kernel.init(position), position, _no_totals(position), jnp.ones((), bool))
+
+
+def compile_segment(
+    target: Target, kernel: Kernel, plan: Plan, chains: Chain
+) -> Callable[[Chain, Any, Any, Any], Segment]:
+    """`run_segment` for such chains, compiled here and now, or taken from an earlier run with equal settings.
+
+    The result is called from other threads, which do not share this one's JAX configuration.
+    """
+    leaves, structure = jax.tree.flatten(chains)
+    return _compile_segment(target, kernel, plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
+
+
+@lru_cache(maxsize=16)
+def _compile_segment(
+    target: Target, kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]
+) -> Any:
+    chains = structure.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types])
+    number = jax.ShapeDtypeStruct((), jnp.int32)
+    return run_segment.lower(target, kernel, plan, chains, number, number, number).compile()
 
 
 @partial(jax.jit, static_argnames=("target", "kernel", "plan"))

@@ -21,13 +21,14 @@ def quantile(
     weights: Float[np.ndarray, " draws"],
     levels: Float[np.ndarray, "..."],
 ) -> Float[np.ndarray, "..."]:
-    """Weighted quantiles along the first axis, with the weight of a draw spread about its middle."""
+    """Weighted quantiles along the first axis: the smallest value with at least that much weight up to it."""
     flat = np.reshape(values, (len(values), -1))
     columns = []
     for column in flat.T:
         order = np.argsort(column, kind="stable")
-        heights = np.cumsum(weights[order]) - weights[order] / 2
-        columns.append(np.interp(levels, heights / weights.sum(), column[order]))
+        heights = np.cumsum(weights[order])
+        ranks = np.searchsorted(heights, levels * heights[-1])
+        columns.append(column[order][np.minimum(ranks, len(column) - 1)])
     return np.reshape(np.stack(columns, axis=-1), (*levels.shape, *values.shape[1:]))
 
 

@@ -58,7 +58,9 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*arguments: Any) -> Any:
         # Tagging the results tags the call that makes them, and nothing inside it.
-        return set_xla_metadata(compiled(*arguments), inlineable="false", xla_cpu_small_call="true")[0]
+        tags: dict[str, Any] = {"inlineable": "false", "xla_cpu_small_call": "true"}
+        results, _ = jax.tree.map(lambda leaf: set_xla_metadata(leaf, **tags), compiled(*arguments))
+        return results
 
     return call
 
@@ -68,8 +70,9 @@ def _equations(jaxpr: Jaxpr) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
         for value in jax.tree.leaves(list(equation.params.values())):
-            if isinstance(value, (Jaxpr, ClosedJaxpr)):
-                yield from _equations(getattr(value, "jaxpr", value))
+            inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
+            if isinstance(inner, Jaxpr):
+                yield from _equations(inner)
 
 
 def _fusible(equation: Any) -> bool:

@@ -44,10 +44,9 @@ class Stretch(NamedTuple):
 class PathRecorder:
     """Reads the chains at every mark: their totals over the stretch that ends there, and θ."""
 
-    def __init__(self, every: int):
+    def __init__(self, every: int, groups: list[Chain]):
         self._every = every
-        self._step = 0
-        self._groups: list[Chain] = []
+        self._step, self._groups = 0, groups
         self._steps: list[int] = []
         self._stretches: list[Stretch] = []
         self._thetas: list[Any] = []
@@ -63,17 +62,25 @@ class PathRecorder:
         """The path so far, with a last mark at the last step."""
         if self._steps[-1:] != [self._step]:
             self._mark()
-        merged = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *self._stretches)
+        stretches: Stretch = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *self._stretches)
         theta = np.stack(self._thetas, axis=1) if self._thetas else None
         visits = np.stack(self._visits, axis=1) if self._visits else None
-        centre = _gather(self._groups, lambda chain: chain.centre)
-        return Path(np.array(self._steps), *merged, centre, theta, visits)
+        centre = gather(self._groups, lambda chain: chain.centre)
+        return Path(
+            steps=np.array(self._steps),
+            log_weights=stretches.log_weight,
+            means=stretches.mean,
+            squares=stretches.square,
+            centre=centre,
+            theta=theta,
+            visits=visits,
+        )
 
     def _mark(self) -> None:
         self._steps.append(self._step)
-        self._stretches.append(_stretch(*_gather(self._groups, lambda chain: (chain.totals, chain.centre))))
+        self._stretches.append(_stretch(*gather(self._groups, lambda chain: (chain.totals, chain.centre))))
         if hasattr(self._groups[0].state, "theta"):
-            theta, visits = _gather(self._groups, lambda chain: (chain.state.theta, chain.state.visits))
+            theta, visits = gather(self._groups, lambda chain: (chain.state.theta, chain.state.visits))
             self._thetas.append(np.exp(theta.levels.astype(float) + theta.offset[:, None]))
             self._visits.append(visits)
 
@@ -119,7 +126,7 @@ def merge(stretches: list[Stretch]) -> Stretch:
     return Stretch(total, means, squares)
 
 
-def _gather(groups: list[Chain], part: Callable[[Chain], Any]) -> Any:
+def gather(groups: list[Chain], part: Callable[[Chain], Any]) -> Any:
     """A part of every chain, stacked, on the host."""
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part(group) for group in groups))
 

@@ -30,7 +30,8 @@ class Samples:
     steps: the step of each kept draw.
     path: estimates and θ along the run, from every step.
     settings: how the run was made, as plain data.
-    seconds: how long it took, compilation included.
+    seconds: how long it took, without compilation.
+    compile_seconds: how long compilation took; next to nothing when an equal run came before.
     interrupted: whether the run was ended early from the keyboard.
     """
 
@@ -42,6 +43,7 @@ class Samples:
     path: Path
     settings: dict[str, Any]
     seconds: float
+    compile_seconds: float = 0.0
     interrupted: bool = False
 
     @property

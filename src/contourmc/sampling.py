@@ -16,7 +16,7 @@ from contourmc import engine
 from contourmc.checks import require, require_count
 from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
-from contourmc.path import PathRecorder
+from contourmc.path import PathRecorder, gather
 from contourmc.progress import Progress
 from contourmc.samples import Samples
 from contourmc.settings import describe
@@ -138,11 +138,15 @@ class _Run:
         self.groups = groups
         self.step = 0  # done so far
         self.failure = ""
-        self.draws: list[Draws] = []
-        self.recorder = PathRecorder(plan.stretch)
+        self.compile_seconds = 0.0
+        self.draws = [_no_draws(groups)]
+        self.recorder = PathRecorder(plan.stretch, groups)
 
     def to_the_end(self, report: Callable[[int, Draws], None]) -> None:
         """Run segment after segment; after each, everything here is consistent."""
+        began = time.perf_counter()
+        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0])
+        self.compile_seconds = time.perf_counter() - began
         plan, count = self.plan, 64
         with ThreadPoolExecutor(min(_cores(), len(self.groups))) as pool:
             while self.step < self.steps:
@@ -172,14 +176,14 @@ class _Run:
             steps=self.burn_in + self.plan.thin * (1 + np.arange(draws.energy.shape[1])),
             path=self.recorder.path(),
             settings=settings,
-            seconds=seconds,
+            seconds=seconds - self.compile_seconds,
+            compile_seconds=self.compile_seconds,
             interrupted=self.step < self.steps and not self.failure,
         )
 
     def _segment(self, group: Chain, last: int) -> Segment:
         first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
-        segment = engine.run_segment(self.target, self.kernel, self.plan, group, first, end, burn_in)
-        return jax.block_until_ready(segment)
+        return jax.block_until_ready(self.program(group, first, end, burn_in))
 
     def _collect(self, parts: list[Segment], last: int) -> None:
         """Take over the chains, the complete draws and the sums of a segment."""
@@ -217,6 +221,14 @@ class _Run:
         if len(self.groups) > 1:
             return self.groups[number]
         return jax.tree.map(lambda leaf: leaf[number : number + 1], self.groups[0])
+
+
+def _no_draws(groups: list[Chain]) -> Draws:
+    """Draws of all chains, none of them yet."""
+    positions = gather(groups, lambda chain: chain.centre)
+    chains = sum(group.finite.shape[0] for group in groups)
+    column = np.zeros((chains, 0), jnp.result_type(float))
+    return Draws(jax.tree.map(lambda leaf: leaf[:, None][:, :0], positions), column, column, column)
 
 
 def _cores() -> int:

@@ -53,6 +53,7 @@ def to_xarray(samples: Samples) -> Any:
         "settings": json.dumps(samples.settings),
         "variables": json.dumps(list(variables(samples.draws))),
         "seconds": samples.seconds,
+        "compile_seconds": samples.compile_seconds,
         "interrupted": int(samples.interrupted),
     }
     coordinates = {"draw_step": ("draw", samples.steps), "mark_step": ("mark", path.steps)}
@@ -103,6 +104,7 @@ def load(file: FilePath) -> Samples:
         path=path,
         settings=json.loads(data.attrs["settings"]),
         seconds=float(data.attrs["seconds"]),
+        compile_seconds=float(data.attrs["compile_seconds"]),
         interrupted=bool(data.attrs["interrupted"]),
     )
 
@@ -117,7 +119,7 @@ def to_arviz(samples: Samples, draws: int | None, seed: int) -> Any:
     random = np.random.default_rng(seed)
     chosen = np.stack([estimates.systematic(weights, count, random) for weights in samples.weights])
     rows = np.arange(samples.chains)[:, None]
-    groups = {
+    groups: dict[str, Any] = {
         "posterior": {name: values[rows, chosen] for name, values in variables(samples.draws).items()},
         "sample_stats": {
             "energy": samples.energies[rows, chosen],

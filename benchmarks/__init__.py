@@ -1,0 +1,1 @@
+"""Time and memory of contourmc, side by side with its peers."""

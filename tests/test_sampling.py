@@ -1,0 +1,120 @@
+"""`sample`: bad input, bad luck, interruption."""
+
+import os
+import signal
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import contourmc as cm
+from contourmc.problems import GaussianMixture
+
+ENERGY = GaussianMixture().energy
+PARTITION = cm.Partition(low=1.5, width=1.0, bins=50)
+GOOD = dict(init=0.0, steps=100, kernel=cm.csgld(0.1, PARTITION), chains=2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (dict(steps=0), "steps"),
+        (dict(steps=2.5), "steps"),
+        (dict(steps=2**31), "steps"),
+        (dict(chains=0), "chains"),
+        (dict(thin=0), "thin"),
+        (dict(thin=1000), "thin"),
+        (dict(burn_in=100), "burn_in"),
+        (dict(burn_in=-1), "burn_in"),
+        (dict(kernel="csgld"), "kernel"),
+        (dict(init=0), "init.*float"),
+        (dict(init={"a": np.arange(3)}), "init.*float"),
+        (dict(init=()), "init"),
+        (dict(init=float("nan")), "init.*finite"),
+        (dict(init=jnp.zeros(3)), "target.*one float"),
+        (dict(init=jnp.zeros(3), per_chain_init=True), "leading axis of 2"),
+        (dict(init=0.0, per_chain_init=True), "leading axis of 2"),
+    ],
+)
+def test_bad_input_names_the_argument(changes, words):
+    with pytest.raises(ValueError, match=words):
+        cm.sample(ENERGY, **(GOOD | changes))
+
+
+def test_an_energy_that_is_not_a_function_or_not_a_float():
+    with pytest.raises(ValueError, match="target"):
+        cm.sample(3.0, **GOOD)
+    with pytest.raises(ValueError, match="target"):
+        cm.sample(lambda x: jnp.int32(3), **GOOD)
+
+
+def test_an_init_where_only_one_chain_is_not_finite_names_it():
+    with pytest.raises(ValueError, match="chain 1"):
+        cm.sample(ENERGY, **(GOOD | dict(init=jnp.array([0.0, jnp.inf]), per_chain_init=True)))
+
+
+def test_init_per_chain_and_by_a_function():
+    starts = jnp.array([-6.0, 4.0])
+    run = cm.sample(ENERGY, **(GOOD | dict(init=starts, per_chain_init=True, burn_in=0, thin=1)))
+    np.testing.assert_array_equal(run.draws[:, 0], starts)
+    run = cm.sample(ENERGY, **(GOOD | dict(init=jax.random.normal, burn_in=0, thin=1)))
+    assert run.draws[0, 0] != run.draws[1, 0]
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+def test_a_divergence_is_found_and_named(fuses, monkeypatch):
+    """A quartic energy with a large step explodes; the error tells where, and keeps what was drawn before."""
+    if not fuses:
+        monkeypatch.setenv("CONTOURMC_FUSE", "0")
+
+    def energy(x):  # a harmless valley with a cliff beyond x = 3
+        return jnp.where(x < 3, 0.5 * x**2, -jnp.exp(40 * x))
+
+    with pytest.raises(
+        cm.DivergenceError, match=r"chain \d+ met .* at step (\d+).*last finite energy"
+    ) as caught:
+        cm.sample(energy, init=0.0, steps=1_000_000, kernel=cm.sgld(0.1), chains=3, burn_in=0, thin=1)
+    error = caught.value
+    step = int(str(error).split("step ")[1].split(";")[0])
+    draws = error.samples.draws
+    assert (
+        0 < draws.shape[1] < step <= draws.shape[1] + 1024
+    )  # found within a block, and nothing lost before it
+    assert np.isfinite(draws).all()
+    assert np.isfinite(error.samples.energies).all()
+
+
+def test_a_divergence_in_the_first_block_still_gives_an_error_with_samples():
+    with pytest.raises(cm.DivergenceError) as caught:
+        cm.sample(lambda x: x**4, init=10.0, steps=1000, kernel=cm.sgld(1.0), chains=1)
+    assert caught.value.samples.draws.shape[1] == 0
+
+
+def test_an_energy_that_is_nan_only_now_and_then_is_not_passed_over():
+    def energy(x):  # finite gradient, NaN energy beyond 2.5
+        return 0.5 * x**2 + jax.lax.stop_gradient(jnp.where(x > 2.5, jnp.nan, 0.0))
+
+    with pytest.raises(cm.DivergenceError):
+        cm.sample(energy, init=0.0, steps=100_000, kernel=cm.sgld(0.1), chains=2)
+
+
+def test_ctrl_c_returns_what_there_is():
+    settings = GOOD | dict(steps=2_000_000_000, burn_in=0, thin=1000)
+    interrupt = threading.Timer(5.0, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    run = cm.sample(ENERGY, **settings)
+    assert run.interrupted
+    assert 0 < run.path.steps[-1] < settings["steps"]
+    assert run.draws.shape[1] == run.path.steps[-1] // 1000
+    assert "interrupted" in str(run.diagnose())
+
+
+def test_progress_is_quiet_unless_asked(capfd):
+    cm.sample(ENERGY, **GOOD)
+    assert capfd.readouterr() == ("", "")
+    cm.sample(ENERGY, **(GOOD | dict(steps=5000, progress=True)))
+    shown = capfd.readouterr().err
+    for word in ("steps/s", "energy", "uphill", "weight ESS"):
+        assert word in shown
