@@ -33,8 +33,9 @@ def distance(run: cm.Samples) -> float:
 
 
 def test_the_mixture_at_a_million_steps():
-    """Mean over chains of |error of E[x]|: 0.14 in 100 chains, with a standard deviation of 0.10 a chain; the mean
-    of 30 is below 0.2 by three standard errors. θ: 0.02 in total variation, against a promise of 0.04.
+    """Mean over chains of |error of E[x]|: 0.14 in 100 chains, with a standard deviation of 0.10 a chain.
+
+    The mean of 30 is below 0.2 by three standard errors. θ: 0.02 in total variation; the promise is 0.04.
     """
     run = sample(csgld())
     assert error(run) < 0.2
@@ -56,8 +57,8 @@ def test_step_weights_are_worse_and_known_theta_is_as_good():
 
 
 def test_ten_million_steps():
-    """0.04 expected from 0.14 at a million, by √10; the promise is 0.06."""
-    assert error(sample(csgld(), steps=10_000_000, chains=10)) < 0.06
+    """Mean over chains of |error of E[x]|: 0.048 in 40 chains, standard deviation 0.035; the promise is 0.06."""
+    assert error(sample(csgld(), steps=10_000_000, chains=20)) < 0.06
 
 
 def test_a_broken_sampler_fails_the_promise():

@@ -40,7 +40,7 @@ def test_weights_sum_to_one_and_chains_count_alike(run):
 
 
 def test_resampled_draws_have_equal_weights(run):
-    """Independent resampling would add an error of √(0.24/10,000) = 0.005; systematic adds less: three of them."""
+    """Independent resampling adds an error of √(0.24/10,000) = 0.005, systematic less: three of them."""
     draws = run.resample(10_000, seed=1)
     assert np.mean(draws < 0) == pytest.approx(run.expectation(lambda x: x < 0), abs=0.015)
     assert run.resample(5).shape == (5,)

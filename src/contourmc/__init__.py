@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from contourmc.kernels.base import Info, Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
+from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
 from contourmc.partition import Partition
@@ -31,6 +32,7 @@ __all__ = [
     "csgld",
     "ksgld",
     "momentum_sgd",
+    "replica_exchange",
     "sample",
     "sgd",
     "sghmc",

@@ -199,7 +199,7 @@ def _block(
     def advance(inputs, state, totals, draws, centre, begin, end, before, done_before, burn_in):
         def body(i, carry):
             state, totals, draws, energies = carry
-            position, step = state.position, before + i + 1
+            position, step = kernel.draw(state), before + i + 1
             state, info = _step(target, kernel, _at(inputs, i), state)
             totals = _add(totals, info.log_weight, position, centre, step > burn_in)
             # Each step writes over the row of its draw; the last of every `thin` steps stays.
@@ -238,13 +238,22 @@ def _prepare(target: Target, kernel: Kernel, chain: Chain, first: Array, block: 
     kernel_key, target_key = jax.random.split(jax.random.fold_in(chain.key, number))
     steps = number * block + 1 + jnp.arange(block, dtype=jnp.int32)
     position = chain.state.position
-    return target.prepare(target_key, position, block), kernel.prepare(kernel_key, position, steps)
+    if kernel.evaluations > 1:
+        keys = jax.random.split(target_key, kernel.evaluations)
+        target_inputs = tuple(target.prepare(key, x, block) for key, x in zip(keys, position, strict=True))
+    else:
+        target_inputs = target.prepare(target_key, position, block)
+    return target_inputs, kernel.prepare(kernel_key, position, steps)
 
 
 def _step(target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any) -> tuple[Any, Info]:
-    """One evaluation of the target, one move of the kernel."""
+    """One evaluation of the target (or one for each replica), one move of the kernel."""
     target_inputs, kernel_inputs = inputs
-    energy, gradient = target.evaluate(target_inputs, state.position)
+    if kernel.evaluations > 1:
+        pairs = [target.evaluate(own, x) for own, x in zip(target_inputs, state.position, strict=True)]
+        energy, gradient = zip(*pairs, strict=True)
+    else:
+        energy, gradient = target.evaluate(target_inputs, state.position)
     return kernel.move(kernel_inputs, state, energy, gradient)
 
 

@@ -52,3 +52,39 @@ class GaussianMixture:
         _, energy, probability = self.grid(2_000_001)
         index = np.clip(np.ceil((energy - partition.low) / partition.width), 0, partition.bins - 1)
         return np.bincount(index.astype(int), probability, minlength=partition.bins)
+
+
+@dataclass(frozen=True)
+class NineModes:
+    """The paper's two-dimensional target: U(x) = Σ_i (x_i² − 10·cos(1.2π x_i))/3, held in by a regulariser.
+
+    The regulariser of the supplement, (‖x‖² − 7)·1[‖x‖² > 7], leaves nine modes on a 3 × 3 grid, at 0 and
+    about ±1.63 in each coordinate; the centre is the most probable, the corners the least.
+    """
+
+    def energy(self, x: Float[Array, " 2"]) -> Float[Array, ""]:
+        """U(x) with the regulariser."""
+        square = jnp.sum(x**2)
+        waves = jnp.sum(x**2 - 10 * jnp.cos(1.2 * jnp.pi * x)) / 3
+        return waves + jnp.maximum(square - 7, 0.0)
+
+    @staticmethod
+    def cell(x: np.ndarray) -> np.ndarray:
+        """The number 0 … 8 of the mode whose cell a point (last axis of length 2) lies in, row by row."""
+        column = np.digitize(x, [-5 / 6, 5 / 6])  # the crests of the waves
+        return 3 * column[..., 1] + column[..., 0]
+
+    def grid(self, points: int = 1001, reach: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
+        """The coordinates of a square grid (points, points, 2), and the energies there."""
+        line = np.linspace(-reach, reach, points)
+        x = np.stack(np.meshgrid(line, line), axis=-1)
+        square = np.sum(x**2, axis=-1)
+        waves = np.sum(x**2 - 10 * np.cos(1.2 * np.pi * x), axis=-1) / 3
+        return x, waves + np.maximum(square - 7, 0.0)
+
+    @property
+    def masses(self) -> Float[np.ndarray, " 9"]:
+        """The true probability of each cell, by quadrature."""
+        x, energy = self.grid()
+        probability = np.exp(energy.min() - energy)
+        return np.bincount(self.cell(x).ravel(), probability.ravel() / probability.sum(), minlength=9)

@@ -53,6 +53,15 @@ class Kernel(ABC):
     def move(self, inputs: Any, state: Any, energy: Array, gradient: Position) -> tuple[Any, Info]:
         """One step, from the energy and gradient at the state's position."""
 
+    @property
+    def evaluations(self) -> int:
+        """How many energies and gradients a step needs."""
+        return 1
+
+    def draw(self, state: Any) -> Position:
+        """The position that a step contributes to the draws."""
+        return state.position
+
     def settle(self, state: Any) -> Any:
         """The same state, with rounding kept in check; called at least every few thousand steps."""
         return state

@@ -1,0 +1,112 @@
+"""Replica exchange over any dynamics (reSGLD; Deng et al. 2020): hot copies explore, swaps bring it home."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from contourmc.checks import require, require_number
+from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position, unweighted
+
+
+class ReplicaState(NamedTuple):
+    """replicas: the states of the dynamics, the coldest first.
+    swaps: accepted swaps of each pair of neighbours.
+    """
+
+    replicas: tuple[Any, ...]
+    swaps: Int[Array, " pairs"]
+
+    @property
+    def position(self) -> tuple[Position, ...]:
+        return tuple(replica.position for replica in self.replicas)
+
+    @property
+    def steps(self) -> Int[Array, ""]:
+        return self.replicas[0].steps
+
+
+class ReplicaInputs(NamedTuple):
+    """replicas: what each dynamics needs.  log_uniform: the logarithm of a uniform number for each pair."""
+
+    replicas: tuple[LangevinInputs, ...]
+    log_uniform: Array
+
+
+@dataclass(frozen=True)
+class ReplicaExchange(Kernel):
+    """Dynamics at temperatures τ₁ < τ₂ < …, whose neighbours exchange positions with probability
+
+        min(1, exp(δ·(Ũ(x_i) − Ũ(x_j) − δσ²))),     δ = 1/τ_i − 1/τ_j,
+
+    before each move. Ũ is the energy as observed; σ² is the variance of its noise, whose effect on the
+    exponential the last term undoes (the variance-corrected swap). With τ the coldest, the draws
+    are those of the first dynamics. A step costs an evaluation for each replica.
+
+    dynamics: from cold to hot; two or more.
+    energy_variance: σ², the variance of the noise of one energy; 0 for exact energies.
+    """
+
+    dynamics: tuple[Dynamics, ...]
+    energy_variance: float = 0.0
+
+    def __post_init__(self):
+        fine = len(self.dynamics) > 1 and all(isinstance(one, Dynamics) for one in self.dynamics)
+        require(fine, "dynamics", self.dynamics, "give two or more dynamics, such as sgld(...)")
+        remedy = "the variance of the energies must be 0 or more"
+        require_number("energy_variance", self.energy_variance, remedy, positive=False)
+
+    @property
+    def evaluations(self) -> int:
+        return len(self.dynamics)
+
+    def init(self, position: Position) -> ReplicaState:
+        replicas = tuple(one.init(position) for one in self.dynamics)
+        return ReplicaState(replicas, jnp.zeros(len(replicas) - 1, jnp.int32))
+
+    def draw(self, state: ReplicaState) -> Position:
+        return state.replicas[0].position
+
+    def prepare(
+        self, key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]
+    ) -> ReplicaInputs:
+        swap_key, *keys = jax.random.split(key, 1 + len(self.dynamics))
+        replicas = tuple(
+            one.prepare(key, x, steps) for one, key, x in zip(self.dynamics, keys, position, strict=True)
+        )
+        shape = (*steps.shape, len(self.dynamics) - 1)
+        return ReplicaInputs(replicas, jnp.log(jax.random.uniform(swap_key, shape, minval=1e-38)))
+
+    def move(
+        self, inputs: ReplicaInputs, state: ReplicaState, energy: Any, gradient: Any
+    ) -> tuple[ReplicaState, Info]:
+        info = unweighted(energy[0])
+        replicas, energies, gradients = list(state.replicas), list(energy), list(gradient)
+        accepted = []
+        for i in range(len(replicas) - 1):
+            j = i + 1
+            delta = 1 / inputs.replicas[i].temperature - 1 / inputs.replicas[j].temperature
+            log_rate = delta * (energies[i] - energies[j] - delta * self.energy_variance)
+            swap = inputs.log_uniform[i] < log_rate
+            for things in (replicas, energies, gradients):
+                things[i], things[j] = _exchange(swap, things[i], things[j])
+            accepted.append(swap)
+        moved = tuple(
+            one.move(settings, replica, energy, gradient)[0]
+            for one, settings, replica, energy, gradient in zip(
+                self.dynamics, inputs.replicas, replicas, energies, gradients, strict=True
+            )
+        )
+        return ReplicaState(moved, state.swaps + jnp.stack(accepted)), info
+
+
+def _exchange(swap: Array, a: Any, b: Any) -> tuple[Any, Any]:
+    first = jax.tree.map(lambda x, y: jnp.where(swap, y, x), a, b)
+    return first, jax.tree.map(lambda x, y: jnp.where(swap, x, y), a, b)
+
+
+def replica_exchange(*dynamics: Dynamics, energy_variance: float = 0.0) -> ReplicaExchange:
+    """Replica exchange over dynamics from cold to hot, such as `replica_exchange(sgld(ε, 1), sgld(ε, 3))`."""
+    return ReplicaExchange(tuple(dynamics), energy_variance)
