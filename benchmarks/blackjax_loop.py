@@ -22,7 +22,7 @@ LOOPS = {"every position": 1, "thinned": THIN}  # how many steps a kept position
 
 def blackjax_loop(loop: str, steps: int, generator: str, chains: int | None = None) -> Callable[[], Any]:
     """A function that runs `steps` steps of one chain, or of several as a vector, from x = 0."""
-    import blackjax
+    import blackjax  # pyright: ignore[reportMissingImports]  # an optional extra
 
     def log_density(x: Array, noise: Array) -> Array:
         return -energy(x)

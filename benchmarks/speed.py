@@ -6,6 +6,7 @@ every row is therefore a ratio of two medians from the same minute.
 
 import os
 import platform
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,51 +29,62 @@ SAMPLE_STEPS = 1_000_000  # of each of ten chains: a call of `sample` costs abou
 CHAINS = 10
 MANY_BINS = 1000
 ROWS, COLUMNS = 4000, 400
-GENERATORS = {"default": "threefry2x32", "rbg": "rbg"}  # JAX's default; XLA's own, quicker for a single key
+# JAX's default, and XLA's own. Ours always runs on the default, where it is faster; BlackJAX needs a key for
+# every step, and is faster on XLA's.
+GENERATORS = {"default": "threefry2x32", "rbg": "rbg"}
+BLACKJAX = find_spec("blackjax") is not None
 
 Timings = dict[str, Timing]
 
 
 def main() -> None:
     """Measure, and print the table."""
-    console = Console(width=None if Console().is_terminal else 120)
-    one = measure(one_chain(), repeats=21)
-    ten = measure(ten_chains(), repeats=7)
-    costly = measure(costly_gradient(), repeats=11)
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120  # a pipe has none of its own
+    with console.status("one chain …"):
+        one = measure(one_chain(), repeats=21)
+    with console.status("ten chains …"):
+        ten = measure(ten_chains(), repeats=7)
+    with console.status("a costly gradient …"):
+        costly = measure(costly_gradient(), repeats=11)
 
-    table = Table(title="Time per step")
+    table = Table(title="Time per step; of ten chains: a step of all ten")
     table.add_column("what")
     for heading in ("ours, µs", "peer, µs", "ratio", "limit", "verdict"):
         table.add_column(heading, justify="right")
-    if find_spec("blackjax"):
-        for name in GENERATORS:
-            what = f"one chain: CSGLD vs BlackJAX ({name} generator)"
-            table.add_row(*row(what, one["csgld"], best_blackjax(one, name), 1 / 3))
-    if "C" in one:
-        table.add_row(*row("one chain: CSGLD vs a C loop", one["csgld"], one["C"], 3))
-    if find_spec("blackjax"):
-        for name in GENERATORS:
-            what = f"ten chains: `sample` vs BlackJAX ({name} generator)"
-            table.add_row(*row(what, ten["sample"], best_blackjax(ten, name), 1 / 2))
-    table.add_row(*row("one chain: CSGLD vs SGLD", one["csgld"], one["sgld"], 1.5))
-    what = f"costly gradient ({costly['gradient'].median:.0f} µs): CSGLD vs SGLD"
-    table.add_row(*row(what, costly["csgld"], costly["sgld"], 1.05))
-    table.add_row(*row(f"m = {MANY_BINS:,} vs m = {BINS}", one["csgld, many bins"], one["csgld"], 1.3))
-    peer = f"{best_blackjax(one, 'default').first_call:.2f} s" if find_spec("blackjax") else "–"
-    table.add_row("first call, with compilation", f"{one['csgld'].first_call:.2f} s", peer, "", "", "shown")
-
+    for cells in rows(one, ten, costly):
+        table.add_row(*cells)
     console.print(table)
-    if not find_spec("blackjax"):
+    if not BLACKJAX:
         console.print("BlackJAX is not installed (the extra `bench`): its rows are left out.")
     if "C" not in one:
         console.print("There is no C compiler `cc`: its row is left out.")
     spreads = [timing.spread for timings in (one, ten, costly) for timing in timings.values()]
-    console.print(
-        f"{cpu_model()}, {cores()} cores; JAX {jax.__version__}, {jax.default_backend()}; slowest", end=" "
-    )
-    console.print(
-        f"over fastest repeat: {np.median(spreads):.2f} in the median, {max(spreads):.2f} at worst."
-    )
+    noise = f"{np.median(spreads):.2f} in the median, {max(spreads):.2f} at worst"
+    console.print(f"{cpu_model()}, {cores()} cores; JAX {jax.__version__} on {jax.default_backend()}.")
+    console.print(f"Noise, the slowest over the fastest repeat: {noise}.")
+
+
+def rows(one: Timings, ten: Timings, costly: Timings) -> Iterator[tuple[str, ...]]:
+    """The cells of every row that could be measured."""
+    csgld, first_call = one["csgld"], "–"
+    if BLACKJAX:
+        for name in GENERATORS:
+            peer = best_blackjax(one, name)
+            yield compare(f"one chain: CSGLD vs BlackJAX ({name} generator)", csgld, peer, 1 / 3)
+        first_call = f"{best_blackjax(one, 'default').first_call:.2f} s"
+    if "C" in one:
+        yield compare("one chain: CSGLD vs a C loop", csgld, one["C"], 3)
+    if BLACKJAX:
+        for name in GENERATORS:
+            peer = best_blackjax(ten, name)
+            yield compare(f"ten chains: `sample` vs BlackJAX ({name} generator)", ten["sample"], peer, 1 / 2)
+    yield compare("one chain: CSGLD vs SGLD", csgld, one["sgld"], 1.5)
+    cost = f"gradient of {costly['gradient'].median:.0f} µs"
+    yield compare(f"{cost}: CSGLD vs SGLD", costly["csgld"], costly["sgld"], 1.05)
+    yield compare(f"one chain: m = {MANY_BINS:,} vs m = {BINS}", one["csgld, many bins"], csgld, 1.3)
+    yield "first call, with compilation", f"{csgld.first_call:.2f} s", first_call, "", "", "shown"
 
 
 def one_chain() -> dict[str, Contender]:
@@ -119,9 +131,7 @@ def costly_gradient() -> dict[str, Contender]:
     }
 
 
-def segment(
-    target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps: int | None = None
-) -> Contender:
+def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps: int | None = None) -> Contender:
     """One chain in the compiled program of the library, as a long run calls it: a stretch, unless given."""
     plan = engine.make_plan(target, kernel, start, 10_000_000, thin)
     chain = engine.start(kernel, jax.random.key(0), start)
@@ -137,7 +147,7 @@ def segment(
 
 def blackjax(chains: int | None) -> dict[str, Contender]:
     """BlackJAX with every generator in every loop; nothing if it is not installed."""
-    if not find_spec("blackjax"):
+    if not BLACKJAX:
         return {}
     return {
         f"BlackJAX {name}, {loop}": Contender(blackjax_loop(loop, STEPS, generator, chains), STEPS)
@@ -151,7 +161,7 @@ def best_blackjax(timings: Timings, generator: str) -> Timing:
     return min((timings[f"BlackJAX {generator}, {loop}"] for loop in LOOPS), key=lambda timing: timing.median)
 
 
-def row(what: str, ours: Timing, peer: Timing, limit: float) -> tuple[str, ...]:
+def compare(what: str, ours: Timing, peer: Timing, limit: float) -> tuple[str, ...]:
     """The cells of a row; the limit is the most that the ratio may be."""
     ratio = ours.median / peer.median
     verdict = "[green]met[/]" if ratio <= limit else "[red]missed[/]"

@@ -24,9 +24,7 @@ def test_quantiles_of_equal_weights_and_of_integer_weights():
     levels = np.array([0.05, 0.5, 0.9])
     ours = estimates.quantile(values, np.full(2001, 1 / 2001), levels)
     np.testing.assert_array_equal(ours, np.quantile(values, levels, axis=0, method="inverted_cdf"))
-    heavy = estimates.quantile(
-        np.array([1.0, 2.0, 3.0]), np.array([1.0, 98.0, 1.0]), np.array([0.005, 0.1, 0.9])
-    )
+    heavy = estimates.quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 98.0, 1.0]), np.array([0.005, 0.1, 0.9]))
     np.testing.assert_array_equal(heavy, [1, 2, 2])
 
 

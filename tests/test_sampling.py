@@ -72,16 +72,12 @@ def test_a_divergence_is_found_and_named(fuses, monkeypatch):
     def energy(x):  # a harmless valley with a cliff beyond x = 3
         return jnp.where(x < 3, 0.5 * x**2, -jnp.exp(40 * x))
 
-    with pytest.raises(
-        cm.DivergenceError, match=r"chain \d+ met .* at step (\d+).*last finite energy"
-    ) as caught:
+    with pytest.raises(cm.DivergenceError, match=r"chain \d+ met .* at step (\d+).*last finite energy") as caught:
         cm.sample(energy, init=0.0, steps=1_000_000, kernel=cm.sgld(0.1), chains=3, burn_in=0, thin=1)
     error = caught.value
     step = int(str(error).split("step ")[1].split(";")[0])
     draws = error.samples.draws
-    assert (
-        0 < draws.shape[1] < step <= draws.shape[1] + 1024
-    )  # found within a block, and nothing lost before it
+    assert 0 < draws.shape[1] < step <= draws.shape[1] + 1024  # found within a block, and nothing lost before it
     assert np.isfinite(draws).all()
     assert np.isfinite(error.samples.energies).all()
 

@@ -1,7 +1,5 @@
 """contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
 
-from importlib.metadata import version
-
 from contourmc.kernels.base import Info, Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
 from contourmc.kernels.replica_exchange import replica_exchange
@@ -13,7 +11,7 @@ from contourmc.sampling import DivergenceError, sample
 from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
 from contourmc.targets import ExactEnergy, NoisyEnergy, Target
 
-__version__ = version("contourmc")
+__version__ = "0.1.0"
 
 __all__ = [
     "CyclicCosine",

@@ -53,12 +53,8 @@ def demo(
 @app.command()
 def reproduce(
     name: Annotated[str | None, typer.Argument(help="The study; --list shows them all.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The folder for its files; results/NAME unless given.")
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=100, help="Steps of each chain, instead of the paper's.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder for its files; results/NAME unless given.")] = None,
+    steps: Annotated[int | None, typer.Option(min=100, help="Steps of each chain, instead of the paper's.")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, max=1000, help="Independent repetitions.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="The same code in under a minute.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write over the results of an earlier run.")] = False,
@@ -81,9 +77,7 @@ def reproduce(
     began = time.perf_counter()
     outcome = study.run(size)
     files = write(study, size, outcome, time.perf_counter() - began, folder)
-    table = Table(
-        "the paper", "our measurement", "", title=study.title, title_justify="left", show_lines=True
-    )
+    table = Table("the paper", "our measurement", "", title=study.title, title_justify="left", show_lines=True)
     for claim in outcome.claims:
         table.add_row(claim.paper, claim.ours, {True: "agrees", False: "differs", None: ""}[claim.agrees])
     console.print(table)

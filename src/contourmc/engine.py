@@ -133,9 +133,7 @@ def compile_segment(
 
 
 @lru_cache(maxsize=16)
-def _compile_segment(
-    target: Target, kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]
-) -> Any:
+def _compile_segment(target: Target, kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
     chains = structure.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types])
     number = jax.ShapeDtypeStruct((), jnp.int32)
     return run_segment.lower(target, kernel, plan, chains, number, number, number).compile()
@@ -238,22 +236,14 @@ def _prepare(target: Target, kernel: Kernel, chain: Chain, first: Array, block: 
     kernel_key, target_key = jax.random.split(jax.random.fold_in(chain.key, number))
     steps = number * block + 1 + jnp.arange(block, dtype=jnp.int32)
     position = chain.state.position
-    if kernel.evaluations > 1:
-        keys = jax.random.split(target_key, kernel.evaluations)
-        target_inputs = tuple(target.prepare(key, x, block) for key, x in zip(keys, position, strict=True))
-    else:
-        target_inputs = target.prepare(target_key, position, block)
+    target_inputs = kernel.prepare_target(target, target_key, position, block)
     return target_inputs, kernel.prepare(kernel_key, position, steps)
 
 
 def _step(target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any) -> tuple[Any, Info]:
-    """One evaluation of the target (or one for each replica), one move of the kernel."""
+    """One evaluation of the target, one move of the kernel."""
     target_inputs, kernel_inputs = inputs
-    if kernel.evaluations > 1:
-        pairs = [target.evaluate(own, x) for own, x in zip(target_inputs, state.position, strict=True)]
-        energy, gradient = zip(*pairs, strict=True)
-    else:
-        energy, gradient = target.evaluate(target_inputs, state.position)
+    energy, gradient = kernel.evaluate(target, target_inputs, state.position)
     return kernel.move(kernel_inputs, state, energy, gradient)
 
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from contourmc.partition import Partition
 
-Scheme = Literal["left", "centred", "right", "step"]
+Scheme = Literal["smooth", "left", "centred", "right", "step"]
 
 # Where in bin i log Ψ equals log θ(i), as a shift of the level: at its upper edge, centre or lower edge.
 _KNOT_SHIFT = {"left": 0.0, "centred": 0.5, "right": 1.0}
@@ -60,29 +60,32 @@ def interpolate(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """log Ψ(u) and its slope s(u) = d log Ψ / du.
 
-    log Ψ is piecewise linear and continuous. It meets log θ(i) at the upper edge of bin i (`left`, the
-    paper's eq. 5 and 6), its centre (`centred`) or its lower edge (`right`, the paper's supplement):
+    log Ψ is continuous. For three schemes it is piecewise linear and meets log θ(i) at the upper edge of bin i
+    (`left`, the paper's eq. 5 and 6), its centre (`centred`) or its lower edge (`right`, the supplement):
 
         `left`     s = (log θ(J) − log θ(J−1)) / Δu
         `right`    s = (log θ(J+1) − log θ(J)) / Δu
         `centred`  one of the two, whichever half of the bin u lies in
+        `smooth`   from the first at the lower edge of bin J linearly to the second at its upper edge
         `step`     log Ψ = log θ(J), s = 0: the naïve choice, which does not flatten anything.
+
+    `smooth` is ours, the quadratic spline with the coefficients log θ: the force does not jump between bins, nor at
+    the ends, and the error of a finite step is smaller for it.
 
     In both unbounded bins log Ψ is constant and s = 0. For bin 0 this is the paper's rule. For the last
     bin it is ours: θ(m−1) < θ(m−2) would otherwise make the far field repel for ever.
     """
-    if scheme == "step":
+    level, last = partition.level(energy), partition.bins - 2
+    if scheme == "step" or last == 0:
         return at_bin(theta, partition.index(energy)), jnp.zeros_like(energy)
-    level = partition.level(energy)
-    last = partition.bins - 2
-    knot = jnp.clip(level, 0, last) + _KNOT_SHIFT[scheme]
-    below = jnp.clip(jnp.ceil(knot) - 1, 0, last)
-
-    def read(levels: Array, below: Array, fraction: Array, per_width: float) -> tuple[Array, Array]:
-        pair = jax.lax.dynamic_slice_in_dim(levels, below.astype(jnp.int32), 2)
-        difference = pair[1] - pair[0]
-        return pair[0] + difference * fraction, difference * per_width
-
+    inner = jnp.clip(level, 0, last)
+    if scheme == "smooth":
+        below = jnp.clip(jnp.ceil(inner), 1, last) - 1
+        read, fraction = partial(_spline, last=last), inner - below
+    else:
+        knot = inner + _KNOT_SHIFT[scheme]
+        below = jnp.clip(jnp.ceil(knot) - 1, 0, last)
+        read, fraction = _line, knot - below
     # A branch, not a `where`: XLA reads `levels` once for it, before `learn` writes to them in place.
     # Reads that it may repeat in other places would make it copy all of θ in every step.
     log_psi, slope = jax.lax.cond(
@@ -90,10 +93,27 @@ def interpolate(
         partial(read, per_width=1 / partition.width),
         partial(read, per_width=0.0),
         theta.levels,
-        below,
-        knot - below,
+        below.astype(jnp.int32),
+        fraction,
     )
     return log_psi + theta.offset, slope
+
+
+def _line(levels: Array, below: Array, fraction: Array, *, per_width: float) -> tuple[Array, Array]:
+    """The value and slope between two knots."""
+    pair = jax.lax.dynamic_slice_in_dim(levels, below, 2)
+    difference = pair[1] - pair[0]
+    return pair[0] + difference * fraction, difference * per_width
+
+
+def _spline(levels: Array, below: Array, fraction: Array, *, per_width: float, last: int) -> tuple[Array, Array]:
+    """The value and slope in the bin after `below`; the outer slopes of the first and last inner bin are 0."""
+    trio = jax.lax.dynamic_slice_in_dim(levels, below, 3)
+    lower = jnp.where(below == 0, 0.0, trio[1] - trio[0])
+    upper = jnp.where(below == last - 1, 0.0, trio[2] - trio[1])
+    rest = 1 - fraction
+    value = trio[1] + 0.5 * (fraction * fraction * upper - rest * rest * lower)
+    return value, (rest * lower + fraction * upper) * per_width
 
 
 def learn(
@@ -123,8 +143,6 @@ def learn(
     here = jax.lax.dynamic_index_in_dim(levels, index, keepdims=False)
     there = gain - theta.offset
     smaller = jnp.exp(-jnp.abs(there - here))
-    risen = jnp.maximum(here, there) + jnp.log(
-        jnp.where(there > here, growth + smaller, 1 + smaller * growth)
-    )
+    risen = jnp.maximum(here, there) + jnp.log(jnp.where(there > here, growth + smaller, 1 + smaller * growth))
     levels = jax.lax.dynamic_update_index_in_dim(levels, risen, index, axis=0)
     return LogTheta(levels, theta.offset - jnp.log(growth))

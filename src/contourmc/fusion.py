@@ -26,7 +26,7 @@ shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradie
 """
 _SHAPES = """
 argmax argmin broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims iota pad reduce_and
-reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze transpose
+reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze stack transpose unstack
 """
 _CONTROL = """
 checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while

@@ -34,9 +34,7 @@ def plot_landscape(
     energies = np.asarray(jax.vmap(energy)(jnp.asarray(x)))
     ax.plot(x, energies, color=GREY, lw=2, label="original")
     for zeta, color in zip(zetas, (BLUE, ORANGE, GREEN, "#CC79A7", "#56B4E9"), strict=False):
-        ax.plot(
-            x, flattened_energy(energies, theta, partition, zeta, scheme), color=color, label=f"ζ = {zeta:g}"
-        )
+        ax.plot(x, flattened_energy(energies, theta, partition, zeta, scheme), color=color, label=f"ζ = {zeta:g}")
     ax.set(xlabel="x", ylabel="energy", title="Original and flattened energy")
     ax.legend(frameon=False)
     return ax

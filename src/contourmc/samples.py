@@ -75,9 +75,7 @@ class Samples:
             whole.mean,
             self.path.centre,
         )
-        return jax.tree.map(
-            lambda second, mean: second.mean(axis=0) - mean.mean(axis=0) ** 2, second, whole.mean
-        )
+        return jax.tree.map(lambda second, mean: second.mean(axis=0) - mean.mean(axis=0) ** 2, second, whole.mean)
 
     def standard_error(self, by: Literal["chains", "batches"] | None = None) -> Position:
         """The Monte-Carlo standard error of `mean`.
@@ -89,9 +87,7 @@ class Samples:
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
         if by == "chains":
             require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
-            return jax.tree.map(
-                lambda leaf: leaf.std(axis=0, ddof=1) / self.chains**0.5, self.mean(by_chain=True)
-            )
+            return jax.tree.map(lambda leaf: leaf.std(axis=0, ddof=1) / self.chains**0.5, self.mean(by_chain=True))
         return jax.tree.map(lambda leaf: estimates.batch_error(self.path.log_weights, leaf), self.path.means)
 
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:

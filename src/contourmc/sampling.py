@@ -66,9 +66,7 @@ def sample(
     raises a `DivergenceError`, which carries the draws so far.
     """
     target = as_target(target)
-    require(
-        isinstance(kernel, Kernel), "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...)"
-    )
+    require(isinstance(kernel, Kernel), "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...)")
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
     require(steps < 2**31, "steps", steps, "a chain can have at most 2,147,483,647 steps")
     chains = require_count("chains", chains, 1, "a run needs at least 1 chain")
@@ -76,9 +74,7 @@ def sample(
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
     kept = steps - burn_in
     thin = require_count("thin", max(1, kept // 10_000) if thin is None else thin, 1, "give 1 or more")
-    require(
-        thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept"
-    )
+    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
 
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
@@ -130,9 +126,7 @@ def _groups(chains: Chain, plan: Plan) -> list[Chain]:
 class _Run:
     """A run in progress: the chains, and what has been collected."""
 
-    def __init__(
-        self, target: Target, kernel: Kernel, plan: Plan, steps: int, burn_in: int, groups: list[Chain]
-    ):
+    def __init__(self, target: Target, kernel: Kernel, plan: Plan, steps: int, burn_in: int, groups: list[Chain]):
         self.target, self.kernel, self.plan = target, kernel, plan
         self.steps, self.burn_in = steps, burn_in
         self.groups = groups
@@ -188,9 +182,7 @@ class _Run:
     def _collect(self, parts: list[Segment], last: int) -> None:
         """Take over the chains, the complete draws and the sums of a segment."""
         before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
-        draws = [
-            jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts
-        ]
+        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
         self.step, self.groups = last, [part.chains for part in parts]
         self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
         self.recorder.add(last, self.groups)

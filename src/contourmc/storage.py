@@ -18,10 +18,7 @@ _FORMAT = "contourmc samples 1"
 def variables(position: Any) -> dict[str, np.ndarray]:
     """The leaves of a position by name: `x` for a bare array, else the path to it, such as `layer.bias`."""
     named = jax.tree_util.tree_leaves_with_path(position)
-    return {
-        jax.tree_util.keystr(path, simple=True, separator=".") or "x": np.asarray(leaf)
-        for path, leaf in named
-    }
+    return {jax.tree_util.keystr(path, simple=True, separator=".") or "x": np.asarray(leaf) for path, leaf in named}
 
 
 def to_xarray(samples: Samples) -> Any:
@@ -79,11 +76,7 @@ def load(file: FilePath) -> Samples:
     names = json.loads(data.attrs["variables"])
 
     def tree(prefix: str) -> Any:
-        return (
-            data[prefix + "x"].values
-            if names == ["x"]
-            else {name: data[prefix + name].values for name in names}
-        )
+        return data[prefix + "x"].values if names == ["x"] else {name: data[prefix + name].values for name in names}
 
     learnt = "path.theta" in data
     path = Path(
@@ -113,9 +106,7 @@ def to_arviz(samples: Samples, draws: int | None, seed: int) -> Any:
     """An ArviZ object: InferenceData of ArviZ 0.x, a DataTree of ArviZ 1.x."""
     import arviz
 
-    count = require_count(
-        "draws", samples.energies.shape[1] if draws is None else draws, 1, "ask for 1 or more"
-    )
+    count = require_count("draws", samples.energies.shape[1] if draws is None else draws, 1, "ask for 1 or more")
     random = np.random.default_rng(seed)
     chosen = np.stack([estimates.systematic(weights, count, random) for weights in samples.weights])
     rows = np.arange(samples.chains)[:, None]

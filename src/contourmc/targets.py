@@ -61,9 +61,7 @@ class NoisyEnergy(Target):
             value = getattr(self, argument)
             require_number(argument, value, "a variance must be 0 or more", positive=False)
 
-    def prepare(
-        self, key: PRNGKeyArray, position: Position, steps: int
-    ) -> tuple[Position | None, Array | None]:
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> tuple[Position | None, Array | None]:
         gradient_key, energy_key = jax.random.split(key)
         gradient_noise = energy_noise = None
         if self.gradient_variance:

@@ -2,13 +2,16 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from contourmc.schedules import Schedule, check_schedule, evaluate
+
+if TYPE_CHECKING:
+    from contourmc.targets import Target
 
 Position = PyTree[Array]
 
@@ -55,8 +58,16 @@ class Kernel(ABC):
 
     @property
     def evaluations(self) -> int:
-        """How many energies and gradients a step needs."""
+        """How many evaluations of energy and gradient a step needs."""
         return 1
+
+    def prepare_target(self, target: "Target", key: PRNGKeyArray, position: Position, steps: int) -> Any:
+        """The target's randomness for a number of steps."""
+        return target.prepare(key, position, steps)
+
+    def evaluate(self, target: "Target", inputs: Any, position: Position) -> tuple[Any, Any]:
+        """The energy and gradient at the state's position, as `move` takes them."""
+        return target.evaluate(inputs, position)
 
     def draw(self, state: Any) -> Position:
         """The position that a step contributes to the draws."""

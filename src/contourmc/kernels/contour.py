@@ -60,7 +60,7 @@ class Contour(Kernel):
     partition: the energy bins.
     zeta: ζ, how far the landscape is flattened: 0 not at all, 1 to a flat histogram of energies.
     omega: ω_k, the step size of learning θ.
-    scheme: how log Ψ interpolates log θ: `left` (the paper), `centred`, `right` or `step`.
+    scheme: how log Ψ interpolates log θ: `smooth`, or the paper's `left`, its supplement's `right`, `centred`, `step`.
     rule: how θ is learnt, by θ(i) ← θ(i) + ω·w·(1[i=J] − θ(i)):
         `original`  w = the weight of x_k; θ(i) → ∫_{bin i} π.
         `biased`    adds the high-order term ω²ρ·1[i ≥ J] for large ζ, where w vanishes.
@@ -76,16 +76,14 @@ class Contour(Kernel):
     _: KW_ONLY
     zeta: float = 1.0
     omega: Schedule = DEFAULT_OMEGA
-    scheme: Scheme = "centred"
+    scheme: Scheme = "smooth"
     rule: Rule = "original"
     rho: float = 1.0
     weights: Weights = "continuous"
     theta: Sequence[float] | None = None
 
     def __post_init__(self):
-        require(
-            isinstance(self.dynamics, Dynamics), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)"
-        )
+        require(isinstance(self.dynamics, Dynamics), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)")
         require(
             isinstance(self.partition, Partition),
             "partition",
@@ -103,22 +101,16 @@ class Contour(Kernel):
         if self.theta is not None:
             theta = np.asarray(self.theta, float)
             bins = self.partition.bins
-            require(
-                theta.shape == (bins,), "theta", theta.shape, f"give one probability for each of {bins} bins"
-            )
+            require(theta.shape == (bins,), "theta", theta.shape, f"give one probability for each of {bins} bins")
             distribution = bool(np.all(theta >= 0) and abs(theta.sum() - 1) < 1e-3)
-            require(
-                distribution, "theta", self.theta, "give probabilities of 0 or more that sum to 1 (to 1e-3)"
-            )
+            require(distribution, "theta", self.theta, "give probabilities of 0 or more that sum to 1 (to 1e-3)")
             object.__setattr__(self, "theta", tuple(theta.tolist()))
 
     def init(self, position: Position) -> ContourState:
         bins = self.partition.bins
         probabilities = np.full(bins, 1 / bins) if self.theta is None else np.asarray(self.theta)
         theta = flattening.log_theta(jnp.asarray(probabilities, jnp.result_type(float)))
-        return ContourState(
-            self.dynamics.init(position), flattening.normalised(theta), jnp.zeros(bins, jnp.int32)
-        )
+        return ContourState(self.dynamics.init(position), flattening.normalised(theta), jnp.zeros(bins, jnp.int32))
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> ContourInputs:
         dynamics = self.dynamics.prepare(key, position, steps)
@@ -136,9 +128,7 @@ class Contour(Kernel):
         dynamics, _ = self.dynamics.move(inputs.dynamics, state.dynamics, energy, flattened)
         if inputs.log_omega is not None:
             gain = flattening.at_bin(theta, index) if self.rule == "scalable" else log_weight
-            theta = flattening.learn(
-                theta, index, gain, inputs.log_omega, self.rho if self.rule == "biased" else 0.0
-            )
+            theta = flattening.learn(theta, index, gain, inputs.log_omega, self.rho if self.rule == "biased" else 0.0)
         visits = _increment(state.visits, index)
         return ContourState(dynamics, theta, visits), Info(energy, index, multiplier, log_weight)
 
@@ -163,9 +153,7 @@ def contour(dynamics: Dynamics, partition: Partition, **settings: Any) -> Contou
     return Contour(dynamics, partition, **settings)
 
 
-def csgld(
-    step_size: Schedule, partition: Partition, *, temperature: Schedule = 1.0, **settings: Any
-) -> Contour:
+def csgld(step_size: Schedule, partition: Partition, *, temperature: Schedule = 1.0, **settings: Any) -> Contour:
     """Contour SGLD; further settings (zeta, omega, scheme, rule, weights, …) are those of `Contour`."""
     return Contour(SGLD(step_size, temperature), partition, **settings)
 

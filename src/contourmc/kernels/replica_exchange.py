@@ -1,7 +1,7 @@
 """Replica exchange over any dynamics (reSGLD; Deng et al. 2020): hot copies explore, swaps bring it home."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,9 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from contourmc.checks import require, require_number
 from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position, unweighted
+
+if TYPE_CHECKING:
+    from contourmc.targets import Target
 
 
 class ReplicaState(NamedTuple):
@@ -62,6 +65,16 @@ class ReplicaExchange(Kernel):
     def evaluations(self) -> int:
         return len(self.dynamics)
 
+    def prepare_target(
+        self, target: "Target", key: PRNGKeyArray, position: tuple[Position, ...], steps: int
+    ) -> tuple[Any, ...]:
+        keys = jax.random.split(key, len(position))
+        return tuple(target.prepare(key, x, steps) for key, x in zip(keys, position, strict=True))
+
+    def evaluate(self, target: "Target", inputs: tuple[Any, ...], position: tuple[Position, ...]) -> tuple[Any, Any]:
+        pairs = [target.evaluate(own, x) for own, x in zip(inputs, position, strict=True)]
+        return tuple(energy for energy, _ in pairs), tuple(gradient for _, gradient in pairs)
+
     def init(self, position: Position) -> ReplicaState:
         replicas = tuple(one.init(position) for one in self.dynamics)
         return ReplicaState(replicas, jnp.zeros(len(replicas) - 1, jnp.int32))
@@ -69,34 +82,29 @@ class ReplicaExchange(Kernel):
     def draw(self, state: ReplicaState) -> Position:
         return state.replicas[0].position
 
-    def prepare(
-        self, key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]
-    ) -> ReplicaInputs:
+    def prepare(self, key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]) -> ReplicaInputs:
         swap_key, *keys = jax.random.split(key, 1 + len(self.dynamics))
-        replicas = tuple(
-            one.prepare(key, x, steps) for one, key, x in zip(self.dynamics, keys, position, strict=True)
-        )
+        replicas = tuple(one.prepare(key, x, steps) for one, key, x in zip(self.dynamics, keys, position, strict=True))
         shape = (*steps.shape, len(self.dynamics) - 1)
         return ReplicaInputs(replicas, jnp.log(jax.random.uniform(swap_key, shape, minval=1e-38)))
 
-    def move(
-        self, inputs: ReplicaInputs, state: ReplicaState, energy: Any, gradient: Any
-    ) -> tuple[ReplicaState, Info]:
+    def move(self, inputs: ReplicaInputs, state: ReplicaState, energy: Any, gradient: Any) -> tuple[ReplicaState, Info]:
         info = unweighted(energy[0])
-        replicas, energies, gradients = list(state.replicas), list(energy), list(gradient)
+        positions, energies, gradients = list(state.position), list(energy), list(gradient)
         accepted = []
-        for i in range(len(replicas) - 1):
+        for i in range(len(positions) - 1):
             j = i + 1
             delta = 1 / inputs.replicas[i].temperature - 1 / inputs.replicas[j].temperature
             log_rate = delta * (energies[i] - energies[j] - delta * self.energy_variance)
             swap = inputs.log_uniform[i] < log_rate
-            for things in (replicas, energies, gradients):
+            for things in (positions, energies, gradients):
                 things[i], things[j] = _exchange(swap, things[i], things[j])
             accepted.append(swap)
+        # Positions change places, velocities do not: each keeps those of its own temperature.
         moved = tuple(
-            one.move(settings, replica, energy, gradient)[0]
-            for one, settings, replica, energy, gradient in zip(
-                self.dynamics, inputs.replicas, replicas, energies, gradients, strict=True
+            one.move(settings, replica._replace(position=x), energy, gradient)[0]
+            for one, settings, replica, x, energy, gradient in zip(
+                self.dynamics, inputs.replicas, state.replicas, positions, energies, gradients, strict=True
             )
         )
         return ReplicaState(moved, state.swaps + jnp.stack(accepted)), info

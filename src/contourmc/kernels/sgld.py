@@ -31,9 +31,7 @@ class SGLD(Dynamics):
     def move(
         self, inputs: LangevinInputs, state: SGLDState, energy: Array, gradient: Position
     ) -> tuple[SGLDState, Info]:
-        position = jax.tree.map(
-            lambda x, g: x - inputs.step_size.astype(x.dtype) * g, state.position, gradient
-        )
+        position = jax.tree.map(lambda x, g: x - inputs.step_size.astype(x.dtype) * g, state.position, gradient)
         if inputs.noise is not None:
             position = jax.tree.map(jnp.add, position, inputs.noise)
         return SGLDState(position, state.steps + 1), unweighted(energy)

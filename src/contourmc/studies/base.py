@@ -96,7 +96,5 @@ def _report(study: Study, size: Size, outcome: Outcome, seconds: float) -> str:
     lines += [f"| {claim.paper} | {claim.ours} | {verdict[claim.agrees]} |" for claim in outcome.claims]
     lines += ["", *(f"{note}\n" for note in outcome.notes)]
     lines += [f"![{name}]({name}.png)\n" for name in outcome.figures]
-    lines += [
-        f"Made by `contourmc reproduce {study.name}{' --quick' if size.quick else ''}` in {seconds:.0f} s."
-    ]
+    lines += [f"Made by `contourmc reproduce {study.name}{' --quick' if size.quick else ''}` in {seconds:.0f} s."]
     return "\n".join(lines) + "\n"

@@ -1,10 +1,265 @@
-"""Placeholder."""
+"""The paper's supplement: bizarre peaks in the flattened energy of 1/6·N(−6, 1) + 5/6·N(4, 1)."""
 
-from contourmc.studies.base import Outcome, Size, Study
+import itertools
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from contourmc.flattening import Scheme
+from contourmc.kernels.base import Kernel
+from contourmc.kernels.contour import csgld, ksgld
+from contourmc.partition import Partition
+from contourmc.problems import GaussianMixture
+from contourmc.sampling import sample
+from contourmc.studies.base import Claim, Outcome, Size, Study
+from contourmc.targets import NoisyEnergy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PROBLEM = GaussianMixture(weights=(1 / 6, 5 / 6))
+TARGET = NoisyEnergy(PROBLEM.energy, gradient_variance=0.01)
+PARTITION = Partition(low=1.7, width=1.0, bins=50)  # U(−6) = 2.71 just above an edge: the peak is largest
+ZETA = 0.75
+SCHEMES: tuple[Scheme, ...] = ("left", "centred", "right")
+WIDTHS = (1.0, 0.5, 0.25, 0.125)
+OFFSETS = (0.01, 0.21, 0.41, 0.61, 0.81)  # where in its bin U(−6) lies
+
+
+class Peak(NamedTuple):
+    """A local maximum of the trial energy as a function of U: its energy U, and its height.
+
+    The height is the climb to the top from the lowest point before higher ground, on the easier side.
+    """
+
+    energy: float
+    height: float
+
+
+def stationary() -> dict[str, float]:
+    """The energies of the stationary points of U: both minima and the saddle."""
+    x, energy, _ = PROBLEM.grid()
+    left, right = energy[x < -3].min(), energy[x > 2].min()
+    return {"x = -6": float(left), "x = 4": float(right), "saddle": float(energy[abs(x) < 2].max())}
+
+
+def find_peaks(energies: np.ndarray, trial: np.ndarray, least: float = 0.01) -> list[Peak]:
+    """The local maxima of the trial energy that are at least so high."""
+
+    def height(top: int) -> float:
+        drops = []
+        for way in (trial[top - 1 :: -1], trial[top + 1 :]):
+            higher = np.flatnonzero(way > trial[top])
+            drops.append(trial[top] - way[: higher[0] if higher.size else None].min())
+        return float(min(drops))
+
+    tops = (np.flatnonzero((trial[1:-1] > trial[:-2]) & (trial[1:-1] >= trial[2:])) + 1).tolist()
+    peaks = (Peak(float(energies[top]), height(top)) for top in tops)
+    return [peak for peak in peaks if peak.height > least]
+
+
+def peaks_by_scheme(partition: Partition) -> dict[str, list[Peak]]:
+    """The peaks between the lowest energy and the saddle, with the true θ."""
+    from contourmc.plots import flattened_energy
+
+    points, theta = stationary(), PROBLEM.theta(partition)
+    energies = np.linspace(points["x = 4"], points["saddle"], 8001)
+    return {s: find_peaks(energies, flattened_energy(energies, theta, partition, ZETA, s)) for s in SCHEMES}
+
+
+def scan() -> dict[str, Any]:
+    """The peaks for every width Δu and place of the bins, by scheme.
+
+    farthest: of all peaks from the nearest stationary energy, in bins.
+    shift: least and largest (energy of the peak − U(−6)) / Δu.
+    heights: of the peaks near U(−6), by width, averaged over the places of the bins; 0 without a peak.
+    """
+    points = stationary()
+    levels = np.array(list(points.values()))
+    found: dict[str, Any] = {s: dict(peaks=0, farthest=0.0, shift=[np.inf, -np.inf], heights={}) for s in SCHEMES}
+    for width, offset in itertools.product(WIDTHS, OFFSETS):
+        edge = points["x = -6"] - offset * width
+        low = edge - width * np.floor((edge - points["x = 4"]) / width - 0.1)  # bin 0 must not be empty
+        for scheme, peaks in peaks_by_scheme(Partition(low, width, int(50 / width))).items():
+            entry, own = found[scheme], _near(peaks, points["x = -6"], 1.5 * width)
+            away = [float(np.abs(levels - peak.energy).min()) / width for peak in peaks]
+            entry["peaks"] += len(peaks)
+            entry["farthest"] = max(entry["farthest"], *away, 0.0)
+            entry["heights"].setdefault(f"{width:g}", []).append(own.height if own else 0.0)
+            if own:
+                shift = (own.energy - points["x = -6"]) / width
+                entry["shift"] = [min(entry["shift"][0], shift), max(entry["shift"][1], shift)]
+    return found
+
+
+def _near(peaks: list[Peak], energy: float, reach: float) -> Peak | None:
+    """The highest of the peaks within reach of an energy, if there is one."""
+    near = [peak for peak in peaks if abs(peak.energy - energy) < reach]
+    return max(near, key=lambda peak: peak.height) if near else None
+
+
+def kernels() -> dict[str, Kernel]:
+    """CSGLD, and controls: small steps; θ known; θ ∝ e^(−u), which flattens without a peak; step weights."""
+    setup: dict[str, Any] = dict(partition=PARTITION, zeta=ZETA, scheme="left")
+    common: dict[str, Any] = dict(**setup, step_size=0.1)
+    smooth = np.exp(-PARTITION.width * np.arange(PARTITION.bins))
+    return {
+        "CSGLD": csgld(**common),
+        "CSGLD, ε = 0.02": csgld(**setup, step_size=0.02),
+        "KSGLD, true θ": ksgld(**common, theta=PROBLEM.theta(PARTITION).tolist()),
+        "KSGLD, true θ, ε = 0.02": ksgld(**setup, step_size=0.02, theta=PROBLEM.theta(PARTITION).tolist()),
+        "KSGLD, θ without peaks": ksgld(**common, theta=(smooth / smooth.sum()).tolist()),
+        "CSGLD, paper's step weights": csgld(**common, weights="step"),
+    }
+
+
+def estimate(kernel: Kernel, steps: int, runs: int) -> dict[str, float]:
+    """The mean and P(x < −1) with their standard errors over runs, and the crossings of −1 per run."""
+    result = sample(TARGET, init=0.0, steps=steps, chains=runs, kernel=kernel, thin=max(1, steps // 20_000))
+    figures = {"crossings": float(np.mean(np.sum(np.diff(result.draws > -1, axis=1), axis=1)))}
+    means, below = result.mean(by_chain=True), result.expectation(lambda x: x < -1, by_chain=True)
+    for name, by_run in (("mean", np.asarray(means)), ("below", np.asarray(below))):
+        figures[name] = float(by_run.mean())
+        figures[f"{name}_se"] = float(by_run.std(ddof=min(1, runs - 1)) / runs**0.5)
+    return figures
 
 
 def run(size: Size) -> Outcome:
-    raise NotImplementedError
+    """Find the peaks, explain them, and see whether they disturb the estimates."""
+    steps, runs = size.choose(steps=5_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
+    points, found = stationary(), scan()
+    shown = {s: _near(peaks, points["x = -6"], 1.5) for s, peaks in peaks_by_scheme(PARTITION).items()}
+    estimates = {name: estimate(kernel, steps, runs) for name, kernel in kernels().items()}
+    results = {
+        "steps": steps, "runs": runs, "stationary_energies": points, "scan": found, "estimates": estimates,
+        "shown": {scheme: peak and peak._asdict() for scheme, peak in shown.items()},
+    }  # fmt: skip
+    figures = {"bizarre_peaks": _figure(shown["left"], found)}
+    return Outcome(_claims(shown, found, estimates), results, figures, _notes(found, estimates, steps, runs))
 
 
-BIZARRE_PEAKS = Study("bizarre-peaks", "placeholder", "placeholder", run)
+def _positions(peak: Peak) -> np.ndarray:
+    """Where around the mode at 4 the energy is that of the peak: one place on each side."""
+    x, energy, _ = PROBLEM.grid()
+    sides = ((x > -1) & (x < 4), (x > 4) & (x < 10))
+    return np.array([x[side][np.argmin(np.abs(energy[side] - peak.energy))] for side in sides])
+
+
+def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dict[str, Any]) -> list[Claim]:
+    own, peak = stationary()["x = -6"], shown["left"]
+    if peak is None:
+        return [Claim("there is a bizarre peak", "none found", False)]
+    places = _positions(peak)
+    x, energy, _ = PROBLEM.grid()
+    slope = float(np.interp(places[1], x, np.gradient(energy, x)))
+    bins = [int(PARTITION.index(jnp.asarray(u))) for u in (peak.energy - 0.002, own)]  # the grid's half step
+    shifts = ", ".join(f"{p.energy - own:+.2f} (`{s}`)" for s, p in shown.items() if p)
+    ranges = "; ".join(
+        f"`{s}` {entry['peaks']} peaks, farthest {entry['farthest']:.2f} Δu" for s, entry in found.items()
+    )
+    free, true = estimates["KSGLD, θ without peaks"], estimates["KSGLD, true θ"]
+    gap, noise = true["mean"] - free["mean"], float(np.hypot(true["mean_se"], free["mean_se"]))
+    return [
+        Claim(
+            "a bizarre peak at a point x that is no stationary point",
+            f"x = {places[0]:.2f} and {places[1]:.2f}, {peak.height:.2f} high; U′ there is {slope:.2f}",
+            peak.height > 0.01 and abs(slope) > 0.1,
+        ),
+        Claim(
+            "x and −6 are in the same subregion",
+            f"bins {bins[0]} and {bins[1]} (`left`, u₁ = {PARTITION.low:g}, Δu = {PARTITION.width:g})",
+            bins[0] == bins[1],
+        ),
+        Claim(
+            "x has the same energy as the local minimum at −6",
+            f"U(−6) = {own:.2f}; U(x) − U(−6) = {shifts}: the same to within Δu",
+            all(p is not None and abs(p.energy - own) <= PARTITION.width for p in shown.values()),
+        ),
+        Claim(
+            "a bizarre peak always indicates a stationary point of the same energy",
+            f"distance from the nearest stationary energy, over {len(WIDTHS)} widths and {len(OFFSETS)} places"
+            f" of the bins: {ranges}",
+            all(entry["farthest"] <= 1 for entry in found.values()),
+        ),
+        Claim(
+            "(not said: do the peaks disturb the estimate of the mean?)",
+            f"with peaks {true['mean']:.3f} ± {true['mean_se']:.3f}, without {free['mean']:.3f} ±"
+            f" {free['mean_se']:.3f}, truth {PROBLEM.mean:.3f}; the two are"
+            f" {abs(gap) / (noise or np.inf):.1f} standard errors apart",
+            None,
+        ),
+    ]
+
+
+def _notes(found: dict[str, Any], estimates: dict[str, Any], steps: int, runs: int) -> list[str]:
+    heights = ["| Δu | mean height | largest | places with a peak |", "|---|---|---|---|"]
+    for width, values in found["left"]["heights"].items():
+        heights.append(
+            f"| {width} | {np.mean(values):.2f} | {max(values):.2f} | {np.count_nonzero(values)} of {len(values)} |"
+        )
+    levels = np.array([list(entry["heights"].values()) for entry in found.values()])
+    differ = np.abs(levels - levels[0]).max()
+    table = ["| | mean of x | P(x < −1) | crossings per run |", "|---|---|---|---|"]
+    table.append(f"| truth | {PROBLEM.mean:.3f} | {PROBLEM.weights[0]:.4f} | |")
+    for name, row in estimates.items():
+        cells = f"{row['mean']:.3f} ± {row['mean_se']:.3f} | {row['below']:.4f} ± {row['below_se']:.4f}"
+        table.append(f"| {name} | {cells} | {row['crossings']:,.0f} |")
+    shifts = ", ".join(f"{e['shift'][0]:+.2f} to {e['shift'][1]:+.2f} (`{s}`)" for s, e in found.items())
+    return [
+        "**Why.** At the energy of a local minimum a new region of space opens, so the bin that holds it (or the"
+        " next, if the minimum is near its upper end) has more mass than its neighbours suggest: log θ has a bump."
+        " The trial energy U + ζ·log Ψ(U) sees only U, and shows the bump wherever U has that value, also on the"
+        f" slopes of the deeper mode. Its place, (U(x) − U(−6))/Δu over all partitions tried: {shifts}.",
+        "**Finer bins do not remove it.** The density of states has a singularity (u − U(−6))^−½ there, which"
+        f" finer bins resolve; in the limit, halving Δu adds ½ζ·log 2 = {0.5 * ZETA * np.log(2):.2f}. Heights by"
+        f" width over the places of the bins, `left` (the other schemes differ from it by at most {differ:.3f}):",
+        "\n".join(heights),
+        f"**Estimates**, {runs} runs of {steps:,} steps, `left`, ε = 0.1, a tenth as burn-in; ± is one standard error:",
+        "\n".join(table),
+        "All start at 0. θ without peaks is θ(i) ∝ e^(−iΔu). Continuous weights undo any Ψ, with peaks or"
+        " without, up to the error of a finite ε; step weights do not undo it within a bin: see the last row.",
+    ]
+
+
+def _figure(peak: Peak | None, found: dict[str, Any]) -> "Figure":
+    import matplotlib.pyplot as plt
+
+    from contourmc import plots
+
+    own, theta = stationary()["x = -6"], PROBLEM.theta(PARTITION)
+    with plt.rc_context({"font.size": 13, "legend.fontsize": 12, "axes.titlesize": 14}):
+        figure, (ax, right) = plt.subplots(1, 2, figsize=(15, 6), layout="constrained", width_ratios=(2, 1))
+        x, energy, _ = PROBLEM.grid(40_001)
+        near = (x > -9.5) & (x < 8)
+        x, energy = x[near], energy[near]
+        trial = plots.flattened_energy(energy, theta, PARTITION, ZETA, "left")
+        bottom = PARTITION.low + PARTITION.width * np.floor((own - PARTITION.low) / PARTITION.width)
+        ax.axhspan(bottom, bottom + PARTITION.width, color=plots.GREEN, alpha=0.12, lw=0, label="bin of U(−6)")
+        ax.axhline(own, color=plots.GREEN, ls="--", lw=1.5, label=f"U(−6) = {own:.2f}")
+        ax.plot(x, energy, color=plots.GREY, lw=2.5, label="original energy U")
+        ax.plot(x, trial, color=plots.BLUE, lw=2.5, label="trial energy, ζ = 0.75")
+        if peak is not None:
+            places = _positions(peak)
+            ax.plot(places, np.interp(places, x, trial), "v", color=plots.ORANGE, ms=11, label="bizarre peak")
+            ax.plot(places, np.interp(places, x, energy), "o", color=plots.ORANGE, ms=8, label="U at the peak")
+        ax.set(xlabel="x", ylabel="energy", ylim=(0.5, 9), title="The peak is in the energy bin of the minimum at −6")
+        ax.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.11))
+        heights = found["left"]["heights"]
+        widths = [float(width) for width in heights]
+        right.plot(widths, [max(v) for v in heights.values()], "o-", color=plots.ORANGE, label="largest")
+        right.plot(widths, [np.mean(v) for v in heights.values()], "s-", color=plots.BLUE, label="mean")
+        right.set(xscale="log", xlabel="bin width Δu", ylabel="height of the peak", ylim=(0, None))
+        right.set_xticks(widths, [f"{width:g}" for width in widths])
+        right.set_xticks([], minor=True)
+        right.set_title("Finer bins do not remove it")
+        right.legend(frameon=False, title="over places of the bins")
+    return figure
+
+
+BIZARRE_PEAKS = Study(
+    "bizarre-peaks",
+    "Supplement: why the flattened energy of an uneven mixture has peaks where the energy has none.",
+    "Bizarre peaks of the flattened energy (supplement)",
+    run,
+)
