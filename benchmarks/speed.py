@@ -32,6 +32,7 @@ ROWS, COLUMNS = 4000, 400
 # JAX's default, and XLA's own. Ours always runs on the default, where it is faster; BlackJAX needs a key for
 # every step, and is faster on XLA's.
 GENERATORS = {"default": "threefry2x32", "rbg": "rbg"}
+TOO_NOISY = 1.5  # the median spread of a contender, above which medians still wander by a tenth
 BLACKJAX = find_spec("blackjax") is not None
 
 Timings = dict[str, Timing]
@@ -43,7 +44,7 @@ def main() -> None:
     if not console.is_terminal:
         console.width = 120  # a pipe has none of its own
     with console.status("one chain …"):
-        one = measure(one_chain(), repeats=21)
+        one = measure(one_chain(), repeats=31)
     with console.status("ten chains …"):
         ten = measure(ten_chains(), repeats=7)
     with console.status("a costly gradient …"):
@@ -64,6 +65,8 @@ def main() -> None:
     noise = f"{np.median(spreads):.2f} in the median, {max(spreads):.2f} at worst"
     console.print(f"{cpu_model()}, {cores()} cores; JAX {jax.__version__} on {jax.default_backend()}.")
     console.print(f"Noise, the slowest over the fastest repeat: {noise}.")
+    if np.median(spreads) > TOO_NOISY:
+        console.print("[yellow]Other programs were running: do not trust a verdict near its limit.[/]")
 
 
 def rows(one: Timings, ten: Timings, costly: Timings) -> Iterator[tuple[str, ...]]:

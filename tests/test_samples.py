@@ -99,6 +99,7 @@ def test_arviz_gets_equally_weighted_draws(run):
     assert np.mean(values < 0) == pytest.approx(run.expectation(lambda x: x < 0), abs=0.015)
 
 
+@pytest.mark.usefixtures("untyped")
 def test_bad_questions(run):
     for question, words in (
         (lambda: run.quantile(1.5), "probabilities"),

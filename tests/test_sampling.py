@@ -38,11 +38,13 @@ GOOD = dict(init=0.0, steps=100, kernel=cm.csgld(0.1, PARTITION), chains=2)
         (dict(init=0.0, per_chain_init=True), "leading axis of 2"),
     ],
 )
+@pytest.mark.usefixtures("untyped")
 def test_bad_input_names_the_argument(changes, words):
     with pytest.raises(ValueError, match=words):
         cm.sample(ENERGY, **(GOOD | changes))
 
 
+@pytest.mark.usefixtures("untyped")
 def test_an_energy_that_is_not_a_function_or_not_a_float():
     with pytest.raises(ValueError, match="target"):
         cm.sample(3.0, **GOOD)

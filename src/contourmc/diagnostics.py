@@ -148,7 +148,7 @@ def _learning(samples: Samples) -> Iterator[Finding]:
     """Whether θ has come to rest."""
     theta = samples.path.theta
     assert theta is not None
-    drift = float(np.mean(np.abs(theta[:, -1] - theta[:, theta.shape[1] // 2]).sum(axis=1)) / 2)
+    drift = float(np.mean(np.abs(theta[:, -1] - theta[:, (theta.shape[1] - 1) // 2]).sum(axis=1)) / 2)
     if drift > 0.1:
         message = f"θ is still moving: {drift:.2f} in total variation over the second half of the run."
         advice = "Run longer, or learn faster (a larger omega)."

@@ -11,7 +11,7 @@ def normalise(log_weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarra
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
-def kish(weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray, "*batch"]:
+def kish(weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray | np.generic, "*batch"]:
     """(Σw)² / Σw²: how many equal weights are as uneven; blind to correlation."""
     return weights.sum(axis=-1) ** 2 / np.sum(weights**2, axis=-1)
 
@@ -43,7 +43,7 @@ def systematic(
 
 def batch_error(
     log_weights: Float[np.ndarray, "chains batches"], means: Float[np.ndarray, "chains batches ..."]
-) -> Float[np.ndarray, "..."]:
+) -> Float[np.ndarray | np.generic, "..."]:
     """Standard error of the mean over chains of Σ_b w_b m_b / Σ_b w_b, from the batches b of each chain.
 
     The ratio is linearised: its variance is that of Σ_b w_b (m_b − m̄) / Σ_b w_b, with the batches of

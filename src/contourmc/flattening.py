@@ -76,8 +76,9 @@ def interpolate(
     bin it is ours: θ(m−1) < θ(m−2) would otherwise make the far field repel for ever.
     """
     level, last = partition.level(energy), partition.bins - 2
-    if scheme == "step" or last == 0:
-        return at_bin(theta, partition.index(energy)), jnp.zeros_like(energy)
+    if scheme == "step" or last == 0:  # without inner bins there is nothing to interpolate
+        index = partition.index(energy) if scheme == "step" else jnp.zeros_like(energy, jnp.int32)
+        return at_bin(theta, index), jnp.zeros_like(energy)
     inner = jnp.clip(level, 0, last)
     if scheme == "smooth":
         below = jnp.clip(jnp.ceil(inner), 1, last) - 1

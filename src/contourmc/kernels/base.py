@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from contourmc.schedules import Schedule, check_schedule, evaluate
@@ -13,7 +14,7 @@ from contourmc.schedules import Schedule, check_schedule, evaluate
 if TYPE_CHECKING:
     from contourmc.targets import Target
 
-Position = PyTree[Array]
+Position = PyTree[Array | np.ndarray | np.generic]
 
 
 class Info(NamedTuple):

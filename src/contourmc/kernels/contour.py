@@ -80,7 +80,7 @@ class Contour(Kernel):
     rule: Rule = "original"
     rho: float = 1.0
     weights: Weights = "continuous"
-    theta: Sequence[float] | None = None
+    theta: Sequence[float] | np.ndarray | None = None
 
     def __post_init__(self):
         require(isinstance(self.dynamics, Dynamics), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)")
@@ -114,7 +114,7 @@ class Contour(Kernel):
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> ContourInputs:
         dynamics = self.dynamics.prepare(key, position, steps)
-        return ContourInputs(dynamics, None if self.theta else jnp.log(evaluate(self.omega, steps)))
+        return ContourInputs(dynamics, None if self.theta is not None else jnp.log(evaluate(self.omega, steps)))
 
     def move(
         self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
@@ -133,7 +133,7 @@ class Contour(Kernel):
         return ContourState(dynamics, theta, visits), Info(energy, index, multiplier, log_weight)
 
     def settle(self, state: ContourState) -> ContourState:
-        return state._replace(theta=flattening.normalised(state.theta))
+        return state if self.theta is not None else state._replace(theta=flattening.normalised(state.theta))
 
     def _weigh(self, theta: LogTheta, energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The log weight ζ·log Ψ, or ζ·log θ(J) for `step` weights, and the slope of log Ψ."""
@@ -173,7 +173,7 @@ def csghmc(
 def ksgld(
     step_size: Schedule,
     partition: Partition,
-    theta: Sequence[float],
+    theta: Sequence[float] | np.ndarray,
     *,
     temperature: Schedule = 1.0,
     **settings: Any,

@@ -207,6 +207,8 @@ def _notes(found: dict[str, Any], estimates: dict[str, Any], steps: int, runs: i
         table.append(f"| {name} | {cells} | {row['crossings']:,.0f} |")
     shifts = ", ".join(f"{e['shift'][0]:+.2f} to {e['shift'][1]:+.2f} (`{s}`)" for s, e in found.items())
     return [
+        f"The paper does not give u₁. The first three rows are for u₁ = {PARTITION.low:g}, chosen by us because the"
+        " peak is largest where U(−6) lies just above an edge; the fourth row and the table of heights try others.",
         "**Why.** At the energy of a local minimum a new region of space opens, so the bin that holds it (or the"
         " next, if the minimum is near its upper end) has more mass than its neighbours suggest: log θ has a bump."
         " The trial energy U + ζ·log Ψ(U) sees only U, and shows the bump wherever U has that value, also on the"
@@ -217,8 +219,9 @@ def _notes(found: dict[str, Any], estimates: dict[str, Any], steps: int, runs: i
         "\n".join(heights),
         f"**Estimates**, {runs} runs of {steps:,} steps, `left`, ε = 0.1, a tenth as burn-in; ± is one standard error:",
         "\n".join(table),
-        "All start at 0. θ without peaks is θ(i) ∝ e^(−iΔu). Continuous weights undo any Ψ, with peaks or"
-        " without, up to the error of a finite ε; step weights do not undo it within a bin: see the last row.",
+        "All start at 0; θ without peaks is θ(i) ∝ e^(−iΔu). Continuous weights undo any Ψ, with peaks or without. What"
+        " is left: the error of a finite ε (compare KSGLD at both), and in CSGLD that of θ still moving, as the bins of"
+        " a mode gain while a chain stays in it (compare CSGLD with KSGLD). Step weights do not undo Ψ within a bin.",
     ]
 
 

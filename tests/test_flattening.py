@@ -1,0 +1,332 @@
+"""log θ, Ψ, its slope and the learning rules, against the formulas of the paper."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from contourmc import Partition
+from contourmc.flattening import LogTheta, at_bin, interpolate, learn, log_theta, normalised
+
+SCHEMES = ["smooth", "left", "centred", "right"]
+PARTITION = Partition(low=2.0, width=0.5, bins=12)  # edges 2, 2.5, … 7
+
+
+@pytest.fixture
+def x64():
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)
+
+
+def random_theta(bins, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).dirichlet(np.ones(bins)), jnp.result_type(float))
+
+
+def theta_of(log):
+    return np.exp(np.asarray(log.levels, float) + float(log.offset))
+
+
+# --- Ψ and its slope ---------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnums=(1, 3))
+def interpolate_many(log, partition, energies, scheme):
+    return jax.vmap(lambda energy: interpolate(log, partition, energy, scheme))(energies)
+
+
+def psi(log, scheme, energies, partition=PARTITION):
+    """log Ψ and slope at many energies; always 1,000 of them, so that this compiles once for a scheme."""
+    padded = jnp.asarray(np.resize(energies, 1000), jnp.float32)
+    found = interpolate_many(log, partition, padded, scheme)
+    values, slopes = (np.asarray(array, float)[: len(energies)] for array in found)
+    return values, slopes
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_psi_is_continuous(scheme):
+    """Across an edge log Ψ moves by no more than slope × distance, and float32 rounding of it (1e-5)."""
+    log = log_theta(random_theta(12))
+    tiny = 1e-4
+    below, slope_below = psi(log, scheme, PARTITION.edges - tiny)
+    above, slope_above = psi(log, scheme, PARTITION.edges + tiny)
+    steepest = max(np.abs(slope_below).max(), np.abs(slope_above).max())
+    assert np.abs(above - below).max() < 2 * tiny * steepest + 1e-5
+    assert np.abs(np.diff(log.levels)).max() > 1  # a step Ψ would jump by that much
+
+
+@pytest.mark.parametrize(("scheme", "place"), [("left", 1.0), ("centred", 0.5), ("right", 0.0)])
+def test_psi_meets_theta_once_in_every_inner_bin(scheme, place):
+    """At the upper edge, the centre or the lower edge."""
+    theta = random_theta(12)
+    energies = 2.0 + 0.5 * (np.arange(10) + place)
+    np.testing.assert_allclose(psi(log_theta(theta), scheme, energies)[0], np.log(theta[1:-1]), rtol=1e-5)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_slope_is_the_derivative_of_psi(scheme):
+    """By central differences, exact for lines and parabolas, to both sides of the kink that `centred` has."""
+    log = log_theta(random_theta(12))
+    h = 0.05
+    centres = 2.25 + 0.5 * np.arange(10)
+    for energies in (centres - 0.125, centres + 0.125, [1.0, 1.9, 7.1, 30.0]):
+        energies = np.asarray(energies)
+        numerical = (psi(log, scheme, energies + h)[0] - psi(log, scheme, energies - h)[0]) / (2 * h)
+        # log Ψ is about 10, rounded to 1e-6: over 2h that is 1e-5.
+        np.testing.assert_allclose(psi(log, scheme, energies)[1], numerical, atol=1e-4)
+
+
+def test_slopes_of_the_paper():
+    """Eq. 6 (`left`) and the supplement's alternative (`right`), in every inner bin and at its upper edge."""
+    theta = np.asarray(random_theta(12), float)
+    log = log_theta(jnp.asarray(theta, jnp.float32))
+    differences = np.diff(np.log(theta)) / 0.5
+    for inside in (0.1, 0.5, 0.9, 1.0):
+        energies = 2.0 + 0.5 * (np.arange(10) + inside)  # bins 1 … 10
+        np.testing.assert_allclose(psi(log, "left", energies)[1], differences[:-1], rtol=1e-4)
+        np.testing.assert_allclose(psi(log, "right", energies)[1], differences[1:], rtol=1e-4)
+        centred = differences[:-1] if inside <= 0.5 else differences[1:]
+        np.testing.assert_allclose(psi(log, "centred", energies)[1], centred, rtol=1e-4)
+
+
+def test_smooth_slope_goes_linearly_from_edge_to_edge():
+    """At an edge it is that between the two bins, at the first and the last edge 0: no jump anywhere."""
+    theta = np.asarray(random_theta(12), float)
+    at_edges = np.diff(np.log(theta)) / 0.5
+    at_edges[[0, -1]] = 0
+    energies = np.linspace(1, 8, 1000)
+    slopes = psi(log_theta(jnp.asarray(theta, jnp.float32)), "smooth", energies)[1]
+    np.testing.assert_allclose(slopes, np.interp(energies, PARTITION.edges, at_edges), atol=1e-4)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_two_bins_leave_nothing_to_flatten(scheme):
+    """Both are unbounded, so the slope is 0, and Ψ must be one constant: a jump would weigh what did not happen."""
+    values, slopes = psi(log_theta(jnp.asarray([0.9, 0.1])), scheme, np.linspace(-5, 5, 11), Partition(0.0, 0.25, 2))
+    assert np.all(slopes == 0)
+    assert np.all(values == values[0])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_unbounded_bins_are_flat(scheme):
+    """Without this a chain of the paper's own mixture runs away: the last bin would repel for ever."""
+    log = log_theta(random_theta(12))
+    for beyond in ([2.0, 1.9999, 0.0, -1e30, -np.inf], [7.0001, 8.0, 1e30, np.inf]):
+        values, slopes = psi(log, scheme, beyond)
+        assert np.all(slopes == 0)
+        assert np.all(values == values[0])
+        assert np.isfinite(values[0])
+
+
+def test_step_scheme_is_the_naive_one():
+    theta = random_theta(12)
+    energies = np.linspace(0, 9, 500)
+    values, slopes = psi(log_theta(theta), "step", energies)
+    assert np.all(slopes == 0)
+    bins = PARTITION.index(jnp.asarray(energies, jnp.float32))
+    np.testing.assert_allclose(values, np.log(theta)[bins], rtol=1e-5)
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "step"])
+def test_the_offset_counts(scheme):
+    log = log_theta(random_theta(12))
+    moved = LogTheta(log.levels + 7, jnp.float32(-7))
+    energies = np.linspace(0, 9, 50)
+    for found, expected in zip(psi(moved, scheme, energies), psi(log, scheme, energies), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert at_bin(moved, jnp.int32(3)) == pytest.approx(float(at_bin(log, jnp.int32(3))), abs=1e-5)
+    np.testing.assert_allclose(theta_of(normalised(moved)), theta_of(log), rtol=1e-5)
+    assert normalised(moved).offset == 0
+
+
+@pytest.mark.parametrize("scheme", [*SCHEMES, "step"])
+@pytest.mark.parametrize("bins", [2, 10_000])
+def test_few_and_many_bins(bins, scheme):
+    partition = Partition(low=0.0, width=0.25, bins=bins)
+    theta = random_theta(bins)
+    energies = np.linspace(-1, 0.25 * bins, 1000)
+    values, slopes = psi(log_theta(theta), scheme, energies, partition)
+    # log Ψ lies between log θ of neighbouring bins, and is as steep as they are apart at most.
+    padded = np.log(np.pad(np.asarray(theta, float), 1, mode="edge"))
+    index = np.asarray(partition.index(jnp.asarray(energies, jnp.float32)))
+    neighbours = np.stack([padded[index], padded[index + 1], padded[index + 2]])
+    assert np.all(values > neighbours.min(axis=0) - 1e-4)
+    assert np.all(values < neighbours.max(axis=0) + 1e-4)
+    steepest = np.abs(np.diff(neighbours, axis=0)).max(axis=0) / 0.25
+    assert np.all(np.abs(slopes) <= steepest + 1e-3)
+    assert np.any(slopes) == (bins > 2 and scheme != "step")
+
+
+# --- Learning ----------------------------------------------------------------------------------------
+
+
+def paper(theta, J, w, omega, rho):
+    """θ(i) + ω·(w + ωρ·1[i ≥ J])·(1[i = J] − θ(i)), as the paper writes it."""
+    i = np.arange(len(theta))
+    return theta + omega * (w + omega * rho * (i >= J)) * ((i == J) - theta)
+
+
+def random_updates(rho, count=300):
+    """θ before, θ after by the paper, θ after by `learn`: ω from 1e-5 to 0.5, w from 1e-4 to 1."""
+    rng = np.random.default_rng(3)
+    before = rng.dirichlet(np.ones(20), count)
+    bins = rng.integers(20, size=count)
+    omega, w = 10 ** rng.uniform(-5, np.log10(0.5), count), 10 ** rng.uniform(-4, 0, count)
+    offset = rng.uniform(-5, 5, count)
+    expected = np.stack([paper(*one, rho) for one in zip(before, bins, w, omega, strict=True)])
+
+    def one(levels, offset, J, log_w, log_omega):
+        after = learn(LogTheta(levels, offset), J, log_w, log_omega, rho)
+        return jnp.exp(after.levels + after.offset)
+
+    inputs = np.log(before) - offset[:, None], offset, bins, np.log(w), np.log(omega)
+    found = jax.jit(jax.vmap(one))(*(jnp.asarray(array) for array in inputs))
+    return before, expected, np.asarray(found, float)
+
+
+@pytest.mark.parametrize("rho", [0.0, 1.0])
+def test_learning_is_the_papers_formula(rho):
+    """To float32: levels of about 10 are rounded to 1e-6, and so is θ, relatively."""
+    _, expected, found = random_updates(rho)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("rho", [0.0, 1.0])
+def test_learning_changes_theta_by_the_papers_formula(rho):
+    """The same for the change itself, which float32 cannot show for a small ω: to 1e-5 of it."""
+    before, expected, found = random_updates(rho)
+    changed = np.abs(expected - before) > 1e-9 * before  # less is lost to rounding: 1e-15 / 1e-9 = 1e-6
+    assert changed.mean() > 0.9
+    np.testing.assert_allclose((found - before)[changed], (expected - before)[changed], rtol=1e-5)
+
+
+def test_a_thousand_updates_without_normalising():
+    """Against the paper's formula in float64, all along; Σθ = 1.
+
+    Each update rounds a level near −5 to 2e-7: √1000 or, at worst, 1000 of them make 1e-5 to 2e-4.
+    """
+    rng = np.random.default_rng(4)
+    theta = rng.dirichlet(np.ones(20))
+    bins, omegas = rng.integers(20, size=1000), 10 / (np.arange(1, 1001) ** 0.6 + 100)
+
+    def body(log, inputs):
+        J, log_omega = inputs
+        return learn(log, J, at_bin(log, J), log_omega), None
+
+    start = log_theta(jnp.asarray(theta, jnp.float32))
+    log, _ = jax.lax.scan(body, start, (jnp.asarray(bins), jnp.log(jnp.asarray(omegas, jnp.float32))))
+    for J, omega in zip(bins, omegas, strict=True):
+        theta = paper(theta, J, theta[J], omega, 0.0)
+    assert log.offset != 0  # nothing normalised on the way
+    assert theta_of(log).sum() == pytest.approx(1, abs=2e-4)
+    np.testing.assert_allclose(theta_of(log), theta, rtol=2e-4)
+
+
+def test_a_million_updates_keep_the_sum():
+    """Normalised every 1000 updates; the sums are those just before."""
+
+    def body(log, inputs):
+        J, log_omega = inputs
+        return learn(log, J, at_bin(log, J), log_omega), None
+
+    def thousand(log, number):
+        steps = number * 1000 + 1 + jnp.arange(1000)
+        bins = jax.random.randint(jax.random.fold_in(jax.random.key(0), number), (1000,), 0, 10)
+        log, _ = jax.lax.scan(body, normalised(log), (bins, jnp.log(10 / (steps**0.6 + 100))))
+        return log, jnp.sum(jnp.exp(log.levels + log.offset))
+
+    log, sums = jax.jit(lambda log: jax.lax.scan(thousand, log, jnp.arange(1000)))(log_theta(random_theta(10)))
+    np.testing.assert_allclose(sums, 1, atol=2e-4)
+    assert theta_of(normalised(log)).sum() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("rho", [0.0, 1.0])
+def test_extreme_numbers_stay_finite(rho):
+    """θ(J) = e⁻³⁰⁰ and w = θ^ζ with ζ = 10⁶: e^(−3·10⁸)."""
+    levels = jnp.asarray([0.0, -300.0, -5.0, -300.0])
+    log = normalised(LogTheta(levels, jnp.float32(0)))
+    for J in range(4):
+        index = jnp.int32(J)
+        after = learn(log, index, 1e6 * at_bin(log, index), jnp.log(jnp.float32(0.01)), rho)
+        assert np.all(np.isfinite(after.levels))
+        assert np.isfinite(after.offset)
+        gain = np.log(1e-4) if rho else -np.inf  # ω²ρ is all that is left of the update
+        expected = np.logaddexp(np.asarray(log.levels, float)[J] + np.log1p(-np.exp(gain)), gain)
+        assert float(at_bin(after, index)) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def test_a_bin_of_e_minus_300_can_be_learnt():
+    """From nowhere to ω·w in one step, as θ(J)(1 − ωw) + ωw says."""
+    log = LogTheta(jnp.asarray([0.0, -300.0]), jnp.float32(0))
+    after = learn(log, jnp.int32(1), jnp.float32(0.0), jnp.log(jnp.float32(0.1)))
+    np.testing.assert_allclose(theta_of(after), [0.9, 0.1], rtol=1e-5)
+
+
+def test_psi_is_finite_between_extreme_bins():
+    log = LogTheta(jnp.asarray([0.0, -300.0, -3e8, 0.0]), jnp.float32(0))
+    for scheme in SCHEMES:
+        values, slopes = psi(log, scheme, np.linspace(-1, 5, 100), Partition(0.0, 1.0, 4))
+        assert np.all(np.isfinite(values))
+        assert np.all(np.isfinite(slopes))
+
+
+def test_an_empty_bin_has_a_logarithm():
+    assert np.all(np.isfinite(log_theta(jnp.asarray([0.0, 1.0])).levels))
+
+
+# --- Where learning leads ----------------------------------------------------------------------------
+
+MASSES = np.array([0.6, 0.25, 0.1, 0.04, 0.01])
+
+
+@jax.jit
+def learn_from_bins(power, zeta):
+    """θ of 64 replicas that see bins J drawn from p(i) ∝ π(i)/θ(i)^ζ, as a chain that mixes at once would.
+
+    w = θ(J)^power: `original` for a power of ζ, `scalable` for 1.
+    """
+    log_masses = jnp.log(jnp.asarray(MASSES, jnp.float32))
+
+    def body(log, inputs):
+        key, log_omega = inputs
+        J = jax.random.categorical(key, log_masses - zeta * log.levels)
+        return learn(log, J, power * at_bin(log, J), log_omega), None
+
+    def block(log, number):
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(5), number), (1000, 64))
+        omegas = 10 / ((number * 1000 + 1 + jnp.arange(1000)) ** 0.8 + 100)
+        many = jax.vmap(body, in_axes=(0, (0, None)))
+        return jax.lax.scan(many, jax.vmap(normalised)(log), (keys, jnp.log(omegas)))
+
+    start = LogTheta(jnp.full((64, len(MASSES)), -jnp.log(5.0)), jnp.zeros(64))
+    log, _ = jax.lax.scan(block, start, jnp.arange(100))
+    return jnp.exp(jax.vmap(normalised)(log).levels)
+
+
+def learnt(power, zeta):
+    """The mean over the replicas, and its standard error."""
+    theta = np.asarray(learn_from_bins(power, zeta), float)
+    return theta.mean(axis=0), theta.std(axis=0) / 8
+
+
+# The last ω is 10/(10⁵^0.8 + 100) = 1e-3. Around the fixed point log θ is an Ornstein–Uhlenbeck process of
+# variance ω/(2ζ) (0.02² here), and its curvature moves the mean of θ by a few ω at most: so the mean over
+# replicas must agree to 5 standard errors and 0.5%. A wrong power of π would be wrong by far more.
+
+
+@pytest.mark.parametrize("zeta", [0.75, 1.0])
+def test_original_rule_finds_the_masses(zeta):
+    theta, error = learnt(zeta, zeta)
+    assert np.all(np.abs(theta - MASSES) < 5 * error + 0.005 * MASSES)
+    assert np.all(error < 0.02 * MASSES)
+
+
+def test_scalable_rule_finds_a_power_of_the_masses():
+    zeta = 3.0
+    theta, error = learnt(1.0, zeta)
+    expected = MASSES ** (1 / zeta) / np.sum(MASSES ** (1 / zeta))
+    assert np.all(np.abs(theta - expected) < 5 * error + 0.005 * expected)
+    assert np.all(error < 0.02 * expected)
