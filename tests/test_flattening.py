@@ -16,9 +16,10 @@ PARTITION = Partition(low=2.0, width=0.5, bins=12)  # edges 2, 2.5, … 7
 
 @pytest.fixture
 def x64():
+    before = jax.config.read("jax_enable_x64")
     jax.config.update("jax_enable_x64", True)
     yield
-    jax.config.update("jax_enable_x64", False)
+    jax.config.update("jax_enable_x64", before)
 
 
 def random_theta(bins, seed=0):
@@ -317,16 +318,14 @@ def learnt(power, zeta):
 # replicas must agree to 5 standard errors and 0.5%. A wrong power of π would be wrong by far more.
 
 
-@pytest.mark.parametrize("zeta", [0.75, 1.0])
-def test_original_rule_finds_the_masses(zeta):
-    theta, error = learnt(zeta, zeta)
+def test_original_rule_finds_the_masses():
+    theta, error = learnt(0.75, 0.75)
     assert np.all(np.abs(theta - MASSES) < 5 * error + 0.005 * MASSES)
     assert np.all(error < 0.02 * MASSES)
 
 
 def test_scalable_rule_finds_a_power_of_the_masses():
-    zeta = 3.0
-    theta, error = learnt(1.0, zeta)
-    expected = MASSES ** (1 / zeta) / np.sum(MASSES ** (1 / zeta))
+    theta, error = learnt(1.0, 3.0)
+    expected = MASSES ** (1 / 3) / np.sum(MASSES ** (1 / 3))
     assert np.all(np.abs(theta - expected) < 5 * error + 0.005 * expected)
     assert np.all(error < 0.02 * expected)

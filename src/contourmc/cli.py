@@ -18,7 +18,7 @@ app = typer.Typer(
 console = Console()
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool | None) -> None:
     if asked:
         console.print(f"contourmc {__version__}", highlight=False)
         raise typer.Exit
@@ -27,8 +27,8 @@ def _version(asked: bool) -> None:
 @app.callback()
 def main_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
-    ] = False,
+        bool | None, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = None,
 ) -> None:
     """Options before any command."""
 
@@ -99,7 +99,7 @@ def _folder(out: Path, marker: str, force: bool) -> Path:
 
 
 def _stop(message: str) -> NoReturn:
-    Console(stderr=True).print(f"[bold red]error:[/bold red] {message}", highlight=False)
+    Console(stderr=True).print(f"[bold red]error:[/bold red] {message}", highlight=False, soft_wrap=True)
     raise typer.Exit(2)
 
 

@@ -106,7 +106,7 @@ class Samples:
         return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.draws)
 
     def histogram(
-        self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] = 50
+        self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
         """The weighted density of one number: a function of the position, or the position if it is one."""
         values = self.draws if function is None else jax.vmap(jax.vmap(function))(self.draws)

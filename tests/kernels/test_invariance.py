@@ -183,7 +183,7 @@ def contour_pvalues(kernel, momentum=0.0):
 SETTINGS = {"zeta": ZETA, "theta": THETA}
 
 
-@pytest.mark.parametrize("scheme", ["smooth", "left", "centred", "right"])
+@pytest.mark.parametrize("scheme", ["smooth", "left", "right"])
 def test_csgld_keeps_the_flattened_density(scheme):
     kernel = csgld(0.005, PARTITION, temperature=TEMPERATURE, scheme=scheme, **SETTINGS)
     assert min(contour_pvalues(kernel)) > 1e-4
