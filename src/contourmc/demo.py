@@ -18,7 +18,9 @@ from contourmc.samples import Samples
 from contourmc.sampling import sample
 from contourmc.targets import NoisyEnergy
 
-PARTITION = Partition(low=1.5, width=1.0, bins=50)  # the lowest energy is 1.43
+# The paper leaves open where the partition begins and which scheme its mixture used. The lowest energy is 1.43; of
+# four beginnings and three schemes, tried with 60 chains each, this one had the least error.
+PARTITION = Partition(low=1.5, width=1.0, bins=50)
 
 
 def run_demo(out: Path, steps: int, chains: int, seed: int, console: Console) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from contourmc.checks import require, require_count, require_number
@@ -46,13 +47,11 @@ class Partition:
         """The lower end of the last, unbounded bin."""
         return self.low + self.width * (self.bins - 2)
 
-    def level(
-        self, energy: Float[Array | np.ndarray | np.generic, "*batch"]
-    ) -> Float[Array | np.ndarray | np.generic, "*batch"]:
+    def level(self, energy: ArrayLike) -> Float[Array, "..."]:
         """The energy in units of the bin width, counted from `low`."""
-        return (energy - self.low) * (1 / self.width)
+        return (jnp.asarray(energy) - self.low) * (1 / self.width)
 
-    def index(self, energy: Float[Array | np.ndarray | np.generic, "*batch"]) -> Int[Array, "*batch"]:
+    def index(self, energy: ArrayLike) -> Int[Array, "..."]:
         """J(u) = clip(ceil((u − u₁)/Δu), 0, m−1)."""
         # Clip before the cast: a float beyond the integers has no defined cast.
         return jnp.clip(jnp.ceil(self.level(energy)), 0, self.bins - 1).astype(jnp.int32)

@@ -97,7 +97,7 @@ class Samples:
         axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
         return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)
 
-    def quantile(self, probabilities: float | Sequence[float]) -> Position:
+    def quantile(self, probabilities: float | Sequence[float] | np.ndarray) -> Position:
         """Weighted quantiles of every coordinate, over the kept draws of all chains."""
         levels = np.asarray(probabilities, float)
         fine = bool(np.all((levels >= 0) & (levels <= 1)))

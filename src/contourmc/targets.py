@@ -6,6 +6,7 @@ The energy U(x) is minus the log density up to a constant; x is any pytree of fl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -109,12 +110,19 @@ def check_target(target: Target, positions: Position) -> None:
         remedy = "an energy must be one float: sum over its terms, and check that init is one position"
         require(scalar, "target", value, remedy)
 
-    def energy_at(position: Position) -> Array:
-        inputs = target.prepare(jax.random.key(0), position, 1)
-        return target.evaluate(jax.tree.map(lambda leaf: leaf[0], inputs), position)[0]
-
-    energies = np.asarray(jax.jit(jax.vmap(energy_at))(positions))
+    energies = np.asarray(_energies(target, positions))
     bad = np.flatnonzero(~np.isfinite(energies))
     if bad.size:
         at = f"a start of chain {bad[0]} with energy {energies[bad[0]]}"
         require(False, "init", at, "start every chain where the energy is finite")
+
+
+@partial(jax.jit, static_argnames="target")
+def _energies(target: Target, positions: Position) -> Float[Array, " chains"]:
+    """The energy at each of a stack of positions."""
+
+    def energy_at(position: Position) -> Array:
+        inputs = target.prepare(jax.random.key(0), position, 1)
+        return target.evaluate(jax.tree.map(lambda leaf: leaf[0], inputs), position)[0]
+
+    return jax.vmap(energy_at)(positions)

@@ -87,6 +87,12 @@ def write(study: Study, size: Size, outcome: Outcome, seconds: float, out: Path)
     return files
 
 
+_VERDICTS = (
+    "The paper states most of this in words. A verdict compares our measurement with a threshold of our own, which"
+    " stands in the source of the study; several were set after first results had been seen."
+)
+
+
 def _report(study: Study, size: Size, outcome: Outcome, seconds: float) -> str:
     verdict = {True: "agrees", False: "**differs**", None: "–"}
     lines = [f"# {study.title}", "", study.summary, ""]
@@ -94,7 +100,7 @@ def _report(study: Study, size: Size, outcome: Outcome, seconds: float) -> str:
         lines += ["A quick run: the same code with fewer steps and seeds. Its numbers are rough.", ""]
     lines += ["| the paper | our measurement | |", "|---|---|---|"]
     lines += [f"| {claim.paper} | {claim.ours} | {verdict[claim.agrees]} |" for claim in outcome.claims]
-    lines += ["", *(f"{note}\n" for note in outcome.notes)]
+    lines += ["", *(f"{note}\n" for note in outcome.notes), f"{_VERDICTS}\n"]
     lines += [f"![{name}]({name}.png)\n" for name in outcome.figures]
     lines += [f"Made by `contourmc reproduce {study.name}{' --quick' if size.quick else ''}` in {seconds:.0f} s."]
     return "\n".join(lines) + "\n"
