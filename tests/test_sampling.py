@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
+from contourmc import sampling
 from contourmc.problems import GaussianMixture
 
 ENERGY = GaussianMixture().energy
@@ -82,6 +83,23 @@ def test_a_divergence_is_found_and_named(fuses, monkeypatch):
     assert 0 < draws.shape[1] < step <= draws.shape[1] + 1024  # found within a block, and nothing lost before it
     assert np.isfinite(draws).all()
     assert np.isfinite(error.samples.energies).all()
+
+
+def test_the_step_of_a_divergence_is_exact(monkeypatch):
+    """The same chain, found when segments end wherever they do, and when each is a single step."""
+
+    def energy(x):
+        return jnp.where(x < 2, 0.5 * x**2, jnp.nan)
+
+    def message() -> str:
+        with pytest.raises(cm.DivergenceError) as caught:
+            cm.sample(energy, init=0.0, steps=100_000, kernel=cm.sgld(0.1), chains=1, seed=2)
+        return str(caught.value).split(";")[0]
+
+    as_it_comes = message()
+    assert int(as_it_comes.split("step ")[1]) > 65  # beyond the first segment, in the middle of a block
+    monkeypatch.setattr(sampling, "SEGMENT_SECONDS", 0.0)
+    assert message() == as_it_comes
 
 
 def test_a_divergence_in_the_first_block_still_gives_an_error_with_samples():

@@ -52,13 +52,11 @@ def diagnose(samples: Samples) -> Diagnosis:
         message = "no draw was kept: the run ended during burn-in."
         return Diagnosis((Finding("problem", "draws", 0.0, message, "Run longer."),), "it has no draws.")
     findings = [*_general(samples)]
-    kernel = samples.settings.get("kernel", {})
-    if samples.theta is None:
+    partition = samples.partition
+    if partition is None:
         message = "this kernel does not flatten the landscape, and cannot tell modes it has never seen."
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
-        settings = kernel["partition"]
-        partition = Partition(settings["low"], settings["width"], settings["bins"])
         findings += [*_bins(samples, partition), *_energy_walk(samples), *_learning(samples)]
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]

@@ -98,32 +98,15 @@ def _stretch(totals: Totals, centre: Position) -> Stretch:
     return Stretch(log_weight, mean, jax.tree.map(divide, totals.second))
 
 
-def merge_path(path: Path, until: int | None = None) -> Stretch:
-    """The estimates over a whole path, or up to a mark (excluded)."""
-    marks = range(len(path.steps))[:until]
-    stretches = [
-        Stretch(
-            path.log_weights[:, mark],
-            jax.tree.map(lambda leaf, mark=mark: leaf[:, mark], path.means),
-            jax.tree.map(lambda leaf, mark=mark: leaf[:, mark], path.squares),
-        )
-        for mark in marks
-    ]
-    return merge(stretches)
+def merge_path(path: Path) -> Stretch:
+    """The estimates over a whole path."""
+    total = np.logaddexp.reduce(path.log_weights, axis=1, keepdims=True)
+    shares = np.exp(path.log_weights - np.where(np.isfinite(total), total, 0.0))
 
+    def average(leaf: np.ndarray) -> np.ndarray:
+        return np.einsum("cm,cm...->c...", shares, leaf)
 
-def merge(stretches: list[Stretch]) -> Stretch:
-    """Several stretches as one."""
-    log_weights = np.stack([stretch.log_weight for stretch in stretches])
-    total = np.logaddexp.reduce(log_weights)
-    shares = np.exp(log_weights - np.where(np.isfinite(total), total, 0.0))
-
-    def average(*leaves: np.ndarray) -> np.ndarray:
-        return sum(_like(share, leaf) * leaf for share, leaf in zip(shares, leaves, strict=True))  # type: ignore
-
-    means = jax.tree.map(average, *(stretch.mean for stretch in stretches))
-    squares = jax.tree.map(average, *(stretch.square for stretch in stretches))
-    return Stretch(total, means, squares)
+    return Stretch(total[:, 0], jax.tree.map(average, path.means), jax.tree.map(average, path.squares))
 
 
 def gather(groups: list[Chain], part: Callable[[Chain], Any]) -> Any:

@@ -11,8 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 
 from contourmc import flattening
-from contourmc.checks import require
-from contourmc.flattening import LogTheta, Scheme
+from contourmc.flattening import Scheme
 from contourmc.partition import Partition
 from contourmc.samples import Samples
 
@@ -26,7 +25,7 @@ def plot_landscape(
     partition: Partition,
     *,
     zetas: Sequence[float] = (0.75,),
-    scheme: Scheme = "centred",
+    scheme: Scheme = "smooth",
     ax: Axes | None = None,
 ) -> Axes:
     """The energy of a position on the line, and the flattened energies U + ζ·log Ψ (τ = 1)."""
@@ -44,10 +43,8 @@ def flattened_energy(
     energies: np.ndarray, theta: np.ndarray, partition: Partition, zeta: float, scheme: Scheme
 ) -> np.ndarray:
     """U + ζ·log Ψ(U), shifted so that its lowest value is that of U."""
-    levels = flattening.log_theta(jnp.asarray(theta, jnp.result_type(float)))
-    log_psi, _ = jax.vmap(lambda u: flattening.interpolate(LogTheta(*levels), partition, u, scheme))(
-        jnp.asarray(energies)
-    )
+    log_theta = flattening.log_theta(jnp.asarray(theta, jnp.result_type(float)))
+    log_psi, _ = jax.vmap(lambda u: flattening.interpolate(log_theta, partition, u, scheme))(jnp.asarray(energies))
     trial = energies + zeta * np.asarray(log_psi)
     return trial - trial.min() + energies.min()
 
@@ -55,10 +52,11 @@ def flattened_energy(
 def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | None = None) -> Axes:
     """The learnt θ of every chain against the energy bins, and the truth if it is known."""
     ax = ax or plt.gca()
-    require(samples.theta is not None, "samples", samples, "this kernel has no θ")
-    partition = _partition(samples)
+    partition = samples.partition
+    if samples.theta is None or partition is None:
+        raise ValueError(f"samples={samples!r} is not possible: this kernel has no θ")
     centres = partition.low + partition.width * (np.arange(partition.bins) - 0.5)
-    for i, theta in enumerate(samples.theta):  # type: ignore[arg-type]
+    for i, theta in enumerate(samples.theta):
         ax.plot(centres, theta, color=BLUE, lw=0.8, alpha=0.5, label="learnt, each chain" if i == 0 else None)
     if truth is not None:
         ax.plot(centres, np.where(truth > 0, truth, np.nan), "k.", ms=5, label="truth")
@@ -135,8 +133,3 @@ def plot_density(
     ax.figure.colorbar(mesh, ax=ax, label="density")
     ax.set(xlabel="x₁", ylabel="x₂", title="Weighted density")
     return ax
-
-
-def _partition(samples: Samples) -> Partition:
-    settings = samples.settings["kernel"]["partition"]
-    return Partition(settings["low"], settings["width"], settings["bins"])

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from contourmc import estimates
 from contourmc.checks import require, require_count
 from contourmc.kernels.base import Position
+from contourmc.partition import Partition
 from contourmc.path import Path, merge_path
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class Samples:
     def theta(self) -> Float[np.ndarray, "chains bins"] | None:
         """The last θ of each chain, or None for a kernel that has none."""
         return None if self.path.theta is None else self.path.theta[:, -1]
+
+    @property
+    def partition(self) -> Partition | None:
+        """The energy bins of the kernel, or None for a kernel that has none."""
+        found = self.settings["kernel"].get("partition")
+        return None if found is None else Partition(found["low"], found["width"], found["bins"])
 
     @property
     def weights(self) -> Float[np.ndarray, "chains draws"]:

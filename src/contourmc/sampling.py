@@ -129,7 +129,7 @@ class _Run:
     def __init__(self, target: Target, kernel: Kernel, plan: Plan, steps: int, burn_in: int, groups: list[Chain]):
         self.target, self.kernel, self.plan = target, kernel, plan
         self.steps, self.burn_in = steps, burn_in
-        self.groups = groups
+        self.groups = self.block_start = groups  # as they are, and as they were when the block began
         self.step = 0  # done so far
         self.failure = ""
         self.compile_seconds = 0.0
@@ -184,6 +184,8 @@ class _Run:
         before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
         draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
         self.step, self.groups = last, [part.chains for part in parts]
+        if last % self.plan.block == 0:
+            self.block_start = self.groups
         self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
         self.recorder.add(last, self.groups)
 
@@ -197,22 +199,19 @@ class _Run:
             self._collect(parts, before)
         parts = [self._segment(group, min(before + block, self.steps)) for group in self.groups]
         culprit = int(np.argmin(np.concatenate([part.chains.finite for part in parts])))
-        chain = jax.tree.map(lambda leaf: leaf[0], self._chain(culprit))
-        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(self.step + 1))
+        in_one = len(self.block_start) == 1
+        group, row = (self.block_start[0], culprit) if in_one else (self.block_start[culprit], 0)
+        chain = jax.tree.map(lambda leaf: leaf[row], group)
+        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(before + 1))
         at = int(np.argmin(fine))
         before_it = f"; the last finite energy was {float(info.energy[at - 1]):.6g}, with gradient multiplier"
         before_it += f" {float(info.multiplier[at - 1]):.3g}"
         self.failure = (
-            f"chain {culprit} met a number that is not finite at step {self.step + 1 + at}"
+            f"chain {culprit} met a number that is not finite at step {before + 1 + at}"
             f"{before_it if at else ''}. Try a smaller step_size; for a contour kernel also wider or fewer"
             " bins, or a partition that starts above the lowest energy. The draws so far are in this"
             " error's `samples`."
         )
-
-    def _chain(self, number: int) -> Chain:
-        if len(self.groups) > 1:
-            return self.groups[number]
-        return jax.tree.map(lambda leaf: leaf[number : number + 1], self.groups[0])
 
 
 def _no_draws(groups: list[Chain]) -> Draws:

@@ -54,7 +54,7 @@ class ContourInputs(NamedTuple):
 class Contour(Kernel):
     """A dynamics whose gradient is multiplied by 1 + ζτ·s(U), while θ is learnt.
 
-    At x_k, with its energy and gradient: find the bin J, learn θ, weigh x_k by Ψ^ζ, and move.
+    At x_k, with its energy and gradient: weigh x_k by Ψ^ζ, move by the multiplied gradient, and learn θ from its bin.
 
     dynamics: what moves, at which step size and temperature.
     partition: the energy bins.
