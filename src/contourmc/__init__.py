@@ -2,6 +2,7 @@
 
 from contourmc.kernels.base import Info, Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
+from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
@@ -29,6 +30,7 @@ __all__ = [
     "csghmc",
     "csgld",
     "ksgld",
+    "langevin",
     "momentum_sgd",
     "replica_exchange",
     "sample",

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from contourmc import Partition, csghmc, csgld, sghmc, sgld
+from contourmc import Partition, contour, csghmc, csgld, langevin, sghmc, sgld
 from contourmc.flattening import interpolate
 from contourmc.flattening import log_theta as as_log_theta
 from contourmc.kernels.contour import Contour
+from contourmc.kernels.langevin import Langevin
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
 
@@ -116,6 +117,43 @@ def test_even_the_error_of_discretisation_is_noticed():
     assert stats.kstest(np.asarray(states.position), "norm", (0, 0.3**0.5)).pvalue < 1e-6
 
 
+# --- Langevin dynamics of second order ----------------------------------------------------------------
+
+
+def langevin_covariance(step_size, temperature, momentum):
+    """The stationary covariance of (x, v) on U = x²/2, where a step is linear."""
+    transition = np.array([[1 - step_size * (1 + momentum), (1 + momentum) / 2], [-2 * step_size * momentum, momentum]])
+    noise = np.array([0.5, 1.0]) * np.sqrt(2 * (1 - momentum**2) * temperature * step_size)
+    return linalg.solve_discrete_lyapunov(transition, np.outer(noise, noise))
+
+
+@pytest.mark.parametrize(("step_size", "momentum"), [(0.2, 0.0), (0.9, 0.0), (0.1, 0.5), (0.1, 0.9), (0.9, 0.9)])
+def test_langevin_has_the_exact_variance_at_any_step_size(step_size, momentum):
+    assert langevin_covariance(step_size, 0.3, momentum)[0, 0] == pytest.approx(0.3, rel=1e-9)
+
+
+def langevin_pvalue(kernel, momentum):
+    covariance = langevin_covariance(0.5, 0.3, momentum)
+    x, v = np.random.default_rng(2).multivariate_normal(np.zeros(2), covariance, CHAINS).T
+    states, _ = evolve(kernel, gaussian, 50, start(kernel, x, v))
+    return stats.kstest(np.asarray(states.position), "norm", (0, 0.3**0.5)).pvalue
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_langevin_keeps_the_gaussian_target_itself(momentum):
+    assert langevin_pvalue(langevin(0.5, 0.3, momentum), momentum) > 1e-4
+
+
+class FrictionOfSGHMC(Langevin):
+    """√(2(1−β)τε) instead of √(2(1−β²)τε)."""
+
+    friction = 0.1
+
+
+def test_the_wrong_friction_is_noticed():
+    assert langevin_pvalue(FrictionOfSGHMC(0.5, 0.3, 0.9), 0.9) < 1e-6
+
+
 # --- Contour kernels with θ known, on two modes ------------------------------------------------------
 
 TEMPERATURE, ZETA = 0.7, 0.8
@@ -192,6 +230,14 @@ def test_csgld_keeps_the_flattened_density(scheme):
 def test_csghmc_keeps_the_flattened_density():
     kernel = csghmc(0.0005, PARTITION, temperature=TEMPERATURE, momentum=0.9, **SETTINGS)
     assert min(contour_pvalues(kernel, 0.9)) > 1e-4
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.8])
+def test_langevin_is_right_at_a_step_size_where_sgld_is_not(momentum):
+    """The weighted mean of the energy at ε = 0.1: SGLD's variance in the narrow mode is off by 20%."""
+    kernel = contour(langevin(0.1 * (1 - momentum), TEMPERATURE, momentum), PARTITION, **SETTINGS)
+    assert contour_pvalues(kernel)[1] > 1e-4
+    assert contour_pvalues(contour(sgld(0.1, TEMPERATURE), PARTITION, **SETTINGS))[1] < 1e-6
 
 
 class Flipped(Contour):

@@ -1,0 +1,61 @@
+"""Langevin dynamics by the BAOAB splitting (Leimkuhler & Matthews 2013): second order at the cost of SGLD."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from contourmc.checks import require
+from contourmc.kernels.base import Dynamics, Info, LangevinInputs, Position, unweighted
+from contourmc.schedules import Schedule
+
+
+class LangevinState(NamedTuple):
+    """position: x_k.  velocity: v_k.  steps: k, the steps done so far."""
+
+    position: Position
+    velocity: Position
+    steps: Int[Array, ""]
+
+
+@dataclass(frozen=True)
+class Langevin(Dynamics):
+    """u = v_k − 2ε ∇U(x_k),   v_{k+1} = β u + √(2(1−β²)τε) w_k,   x_{k+1} = x_k + (u + v_{k+1})/2,   w_k ~ N(0, I).
+
+    With β = 0 this is SGLD with each noise spread over two steps,
+
+        x_{k+1} = x_k − ε ∇U(x_k) + √(2τε) (w_{k−1} + w_k)/2,
+
+    and that alone makes the error of the stationary distribution of order ε² instead of ε: on a Gaussian it is
+    zero for every stable ε, where SGLD's variance is off by a factor 1 / (1 − ε/2). Stable for ε < 1 / U''.
+    """
+
+    momentum: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        require(0 <= self.momentum < 1, "momentum", self.momentum, "the momentum β must be in [0, 1)")
+
+    @property
+    def friction(self) -> float:
+        return 1 - self.momentum**2
+
+    def init(self, position: Position) -> LangevinState:
+        return LangevinState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
+
+    def move(
+        self, inputs: LangevinInputs, state: LangevinState, energy: Array, gradient: Position
+    ) -> tuple[LangevinState, Info]:
+        kicked = jax.tree.map(lambda v, g: v - 2 * inputs.step_size.astype(v.dtype) * g, state.velocity, gradient)
+        velocity = jax.tree.map(lambda u: self.momentum * u, kicked)
+        if inputs.noise is not None:
+            velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
+        position = jax.tree.map(lambda x, u, v: x + (u + v) / 2, state.position, kicked, velocity)
+        return LangevinState(position, velocity, state.steps + 1), unweighted(energy)
+
+
+def langevin(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.0) -> Langevin:
+    """Langevin dynamics of second order, with or without momentum: the least bias for an evaluation."""
+    return Langevin(step_size, temperature, momentum)
