@@ -1,5 +1,6 @@
 """contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
 
+from contourmc.kernels.adjusted import adjusted
 from contourmc.kernels.base import Info, Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
 from contourmc.kernels.langevin import langevin
@@ -26,6 +27,7 @@ __all__ = [
     "Polynomial",
     "Samples",
     "Target",
+    "adjusted",
     "contour",
     "csghmc",
     "csgld",

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc.fusion import can_fuse, fused
-from contourmc.kernels.base import Info, Kernel, Position
+from contourmc.kernels.base import CHAINS, Info, Kernel, Position
 from contourmc.targets import Target
 
 
@@ -112,7 +112,7 @@ def make_plan(target: Target, kernel: Kernel, position: Position, steps: int, th
     rows = min(-(-stretch // thin) + block_rows, max(2 * block_rows, 2**22 // size))
     chain = start(kernel, jax.random.key(0), position)
     inputs = jax.tree.map(lambda leaf: leaf[0], _prepare(target, kernel, chain, jnp.int32(1), 1))
-    fuse = can_fuse(partial(_step, target, kernel), inputs, chain.state)
+    fuse = not kernel.interacting and can_fuse(partial(_step, target, kernel), inputs, chain.state)
     return Plan(block, thin, stretch, rows, fuse)
 
 
@@ -295,7 +295,7 @@ def _at(tree: Any, i: Array) -> Any:
 
 
 def _vectorised(function: Callable[[Any], Any], tree: Any) -> Any:
-    return jax.vmap(function)(tree)
+    return jax.vmap(function, axis_name=CHAINS)(tree)
 
 
 def _all_finite(tree: Any) -> Array:

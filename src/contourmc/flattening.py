@@ -147,3 +147,21 @@ def learn(
     risen = jnp.maximum(here, there) + jnp.log(jnp.where(there > here, growth + smaller, 1 + smaller * growth))
     levels = jax.lax.dynamic_update_index_in_dim(levels, risen, index, axis=0)
     return LogTheta(levels, theta.offset - jnp.log(growth))
+
+
+def learn_together(
+    theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""], log_omega: Float[Array, ""], axis: str
+) -> LogTheta:
+    """`learn` by the mean of the learning field over the chains of a mapped axis, which share one θ (ICSGLD):
+
+        θ(i) ← θ(i) + ω/C·Σ_c w_c·(1[i = J_c] − θ(i))
+
+    The result is the same in every chain. It costs a pass over θ.
+    """
+    gain = log_omega + log_weight
+    largest = jax.lax.pmax(gain, axis)
+    share = jnp.exp(gain - largest)
+    rise = jax.lax.pmean(jnp.where(jnp.arange(theta.levels.size) == index, share, 0.0), axis)
+    keep = jnp.log1p(-jnp.exp(largest) * jax.lax.pmean(share, axis))
+    levels = jnp.logaddexp(theta.levels + theta.offset + keep, jnp.log(rise) + largest)
+    return LogTheta(levels, jnp.zeros_like(theta.offset))

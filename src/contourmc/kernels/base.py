@@ -1,6 +1,7 @@
 """What every kernel is: a state, what a step needs beyond it, and the move."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from contourmc.schedules import Schedule, check_schedule, evaluate
 if TYPE_CHECKING:
     from contourmc.targets import Target
 
+CHAINS = "chains"  # the name of the axis along which chains are mapped
 Position = PyTree[Array | np.ndarray | np.generic]
 
 
@@ -58,6 +60,11 @@ class Kernel(ABC):
         """One step, from the energy and gradient at the state's position."""
 
     @property
+    def interacting(self) -> bool:
+        """Whether chains learn from one another, and so must make their steps together."""
+        return False
+
+    @property
     def evaluations(self) -> int:
         """How many evaluations of energy and gradient a step needs."""
         return 1
@@ -83,6 +90,26 @@ class Kernel(ABC):
         inputs = self.prepare(key, state.position, jnp.reshape(state.steps + 1, (1,)))
         state, info = self.move(jax.tree.map(lambda leaf: leaf[0], inputs), state, energy, gradient)
         return self.settle(state), info
+
+
+# The log weight and the gradient multiplier at an energy: what makes a landscape flat.
+Flatten = Callable[[Float[Array, ""]], tuple[Float[Array, ""], Float[Array, ""]]]
+
+
+def unflattened(energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The landscape as it is."""
+    return jnp.zeros_like(energy), jnp.ones_like(energy)
+
+
+def describe_point(energy: Float[Array, ""], flatten: Flatten) -> Info:
+    """The info of a point with this energy; a kernel with a partition adds the bin."""
+    log_weight, multiplier = flatten(energy)
+    return Info(energy, jnp.zeros((), jnp.int32), multiplier, log_weight)
+
+
+def multiply(multiplier: Float[Array, ""], gradient: Position) -> Position:
+    """The gradient of the flattened landscape."""
+    return jax.tree.map(lambda g: multiplier.astype(g.dtype) * g, gradient)
 
 
 class LangevinInputs(NamedTuple):
@@ -121,10 +148,11 @@ class Dynamics(Kernel):
         scale = jnp.sqrt(2 * self.friction * temperature * step_size)
         return LangevinInputs(normal_like(key, position, scale), step_size, temperature)
 
-
-def unweighted(energy: Float[Array, ""]) -> Info:
-    """The info of a kernel that samples its target as it is."""
-    return Info(energy, jnp.zeros((), jnp.int32), jnp.ones_like(energy), jnp.zeros_like(energy))
+    @abstractmethod
+    def move(
+        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+    ) -> tuple[Any, Info]:
+        """One step on the landscape that `flatten` makes of the energy."""
 
 
 def normal_like(

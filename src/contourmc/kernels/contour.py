@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from contourmc import flattening
 from contourmc.checks import require, require_number
 from contourmc.flattening import LogTheta, Scheme
-from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position
+from contourmc.kernels.base import CHAINS, Dynamics, Info, Kernel, LangevinInputs, Position
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
 from contourmc.partition import Partition
@@ -81,6 +81,7 @@ class Contour(Kernel):
     rho: float = 1.0
     weights: Weights = "continuous"
     theta: Sequence[float] | np.ndarray | None = None
+    shared: bool = False
 
     def __post_init__(self):
         require(isinstance(self.dynamics, Dynamics), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)")
@@ -106,6 +107,13 @@ class Contour(Kernel):
             require(distribution, "theta", self.theta, "give probabilities of 0 or more that sum to 1 (to 1e-3)")
             object.__setattr__(self, "theta", tuple(theta.tolist()))
 
+    @property
+    def interacting(self) -> bool:
+        return self.shared
+
+    def draw(self, state: ContourState) -> Position:
+        return self.dynamics.draw(state.dynamics)
+
     def init(self, position: Position) -> ContourState:
         bins = self.partition.bins
         probabilities = np.full(bins, 1 / bins) if self.theta is None else np.asarray(self.theta)
@@ -121,16 +129,22 @@ class Contour(Kernel):
     ) -> tuple[ContourState, Info]:
         theta = state.theta
         energy = energy.astype(theta.levels.dtype)
-        index = self.partition.index(energy)
-        log_weight, slope = self._weigh(theta, energy)
-        multiplier = 1 + self.zeta * inputs.dynamics.temperature * slope
-        flattened = jax.tree.map(lambda g: multiplier.astype(g.dtype) * g, gradient)
-        dynamics, _ = self.dynamics.move(inputs.dynamics, state.dynamics, energy, flattened)
+
+        def flatten(energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+            log_weight, slope = self._weigh(theta, energy)
+            return log_weight, 1 + self.zeta * inputs.dynamics.temperature * slope
+
+        dynamics, info = self.dynamics.move(inputs.dynamics, state.dynamics, energy, gradient, flatten)
+        index = self.partition.index(info.energy)
         if inputs.log_omega is not None:
-            gain = flattening.at_bin(theta, index) if self.rule == "scalable" else log_weight
-            theta = flattening.learn(theta, index, gain, inputs.log_omega, self.rho if self.rule == "biased" else 0.0)
+            gain = flattening.at_bin(theta, index) if self.rule == "scalable" else info.log_weight
+            if self.shared:
+                theta = flattening.learn_together(theta, index, gain, inputs.log_omega, CHAINS)
+            else:
+                rho = self.rho if self.rule == "biased" else 0.0
+                theta = flattening.learn(theta, index, gain, inputs.log_omega, rho)
         visits = _increment(state.visits, index)
-        return ContourState(dynamics, theta, visits), Info(energy, index, multiplier, log_weight)
+        return ContourState(dynamics, theta, visits), info._replace(bin=index)
 
     def settle(self, state: ContourState) -> ContourState:
         return state if self.theta is not None else state._replace(theta=flattening.normalised(state.theta))

@@ -8,7 +8,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from contourmc.checks import require
-from contourmc.kernels.base import Dynamics, Info, LangevinInputs, Position, unweighted
+from contourmc.kernels.base import (
+    Dynamics,
+    Flatten,
+    Info,
+    LangevinInputs,
+    Position,
+    describe_point,
+    multiply,
+    unflattened,
+)
 from contourmc.schedules import Schedule
 
 
@@ -46,14 +55,21 @@ class Langevin(Dynamics):
         return LangevinState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
 
     def move(
-        self, inputs: LangevinInputs, state: LangevinState, energy: Array, gradient: Position
+        self,
+        inputs: LangevinInputs,
+        state: LangevinState,
+        energy: Array,
+        gradient: Position,
+        flatten: Flatten = unflattened,
     ) -> tuple[LangevinState, Info]:
+        info = describe_point(energy, flatten)
+        gradient = multiply(info.multiplier, gradient)
         kicked = jax.tree.map(lambda v, g: v - 2 * inputs.step_size.astype(v.dtype) * g, state.velocity, gradient)
         velocity = jax.tree.map(lambda u: self.momentum * u, kicked)
         if inputs.noise is not None:
             velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
         position = jax.tree.map(lambda x, u, v: x + (u + v) / 2, state.position, kicked, velocity)
-        return LangevinState(position, velocity, state.steps + 1), unweighted(energy)
+        return LangevinState(position, velocity, state.steps + 1), info
 
 
 def langevin(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.0) -> Langevin:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from contourmc.checks import require, require_number
-from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position, unweighted
+from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position, describe_point, unflattened
 
 if TYPE_CHECKING:
     from contourmc.targets import Target
@@ -89,7 +89,7 @@ class ReplicaExchange(Kernel):
         return ReplicaInputs(replicas, jnp.log(jax.random.uniform(swap_key, shape, minval=1e-38)))
 
     def move(self, inputs: ReplicaInputs, state: ReplicaState, energy: Any, gradient: Any) -> tuple[ReplicaState, Info]:
-        info = unweighted(energy[0])
+        info = describe_point(energy[0], unflattened)
         positions, energies, gradients = list(state.position), list(energy), list(gradient)
         accepted = []
         for i in range(len(positions) - 1):

@@ -8,7 +8,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from contourmc.checks import require
-from contourmc.kernels.base import Dynamics, Info, LangevinInputs, Position, unweighted
+from contourmc.kernels.base import (
+    Dynamics,
+    Flatten,
+    Info,
+    LangevinInputs,
+    Position,
+    describe_point,
+    multiply,
+    unflattened,
+)
 from contourmc.schedules import Schedule
 
 
@@ -41,15 +50,22 @@ class SGHMC(Dynamics):
         return SGHMCState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
 
     def move(
-        self, inputs: LangevinInputs, state: SGHMCState, energy: Array, gradient: Position
+        self,
+        inputs: LangevinInputs,
+        state: SGHMCState,
+        energy: Array,
+        gradient: Position,
+        flatten: Flatten = unflattened,
     ) -> tuple[SGHMCState, Info]:
+        info = describe_point(energy, flatten)
+        gradient = multiply(info.multiplier, gradient)
         velocity = jax.tree.map(
             lambda v, g: self.momentum * v - inputs.step_size.astype(v.dtype) * g, state.velocity, gradient
         )
         if inputs.noise is not None:
             velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
         position = jax.tree.map(jnp.add, state.position, velocity)
-        return SGHMCState(position, velocity, state.steps + 1), unweighted(energy)
+        return SGHMCState(position, velocity, state.steps + 1), info
 
 
 def sghmc(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.9) -> SGHMC:

@@ -7,7 +7,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from contourmc.kernels.base import Dynamics, Info, LangevinInputs, Position, unweighted
+from contourmc.kernels.base import (
+    Dynamics,
+    Flatten,
+    Info,
+    LangevinInputs,
+    Position,
+    describe_point,
+    multiply,
+    unflattened,
+)
 from contourmc.schedules import Schedule
 
 
@@ -29,12 +38,19 @@ class SGLD(Dynamics):
         return SGLDState(position, jnp.zeros((), jnp.int32))
 
     def move(
-        self, inputs: LangevinInputs, state: SGLDState, energy: Array, gradient: Position
+        self,
+        inputs: LangevinInputs,
+        state: SGLDState,
+        energy: Array,
+        gradient: Position,
+        flatten: Flatten = unflattened,
     ) -> tuple[SGLDState, Info]:
+        info = describe_point(energy, flatten)
+        gradient = multiply(info.multiplier, gradient)
         position = jax.tree.map(lambda x, g: x - inputs.step_size.astype(x.dtype) * g, state.position, gradient)
         if inputs.noise is not None:
             position = jax.tree.map(jnp.add, position, inputs.noise)
-        return SGLDState(position, state.steps + 1), unweighted(energy)
+        return SGLDState(position, state.steps + 1), info
 
 
 def sgld(step_size: Schedule, temperature: Schedule = 1.0) -> SGLD:
