@@ -50,7 +50,7 @@ class GaussianMixture(Problem):
 
     def mode(self, x: np.ndarray) -> Int[np.ndarray, "*batch"]:
         """The component that is most responsible for each of a batch of numbers."""
-        return np.asarray(np.argmax(self._log_terms(np.asarray(x)), axis=0))
+        return np.asarray(np.argmax(self._log_terms(x), axis=0))
 
     def draw(self, count: int, seed: int = 0) -> Float[np.ndarray, " count"]:
         random = np.random.default_rng(seed)
@@ -71,12 +71,14 @@ class GaussianMixture(Problem):
         index = np.clip(np.ceil((energy - partition.low) / partition.width), 0, partition.bins - 1)
         return np.bincount(index.astype(int), probability, minlength=partition.bins)
 
-    def _log_terms(self, x: np.ndarray) -> list[np.ndarray]:
+    def _log_terms(self, x: np.ndarray) -> Float[np.ndarray, " components *batch"]:
         """log w_i N(x; μ_i, σ_i²) for every component, without the constant ½ log 2π."""
-        return [
-            np.log(w / s) - 0.5 * ((x - mean) / s) ** 2
-            for w, mean, s in zip(self.weights, self.means, self.scales, strict=True)
-        ]
+        return np.array(
+            [
+                np.log(w / s) - 0.5 * ((x - mean) / s) ** 2
+                for w, mean, s in zip(self.weights, self.means, self.scales, strict=True)
+            ]
+        )
 
     def _find_truth(self) -> Truth:
         x, _, probability = self.grid()

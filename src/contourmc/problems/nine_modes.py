@@ -37,11 +37,11 @@ class NineModes(Problem):
     def cell(x: np.ndarray) -> np.ndarray:
         """The number 0 … 8 of the mode whose cell a point (last axis of length 2) lies in, row by row."""
         column = np.digitize(x, [-5 / 6, 5 / 6])  # the crests of the waves
-        return 3 * column[..., 1] + column[..., 0]
+        return np.asarray(3 * column[..., 1] + column[..., 0])
 
     def mode(self, x: Float[np.ndarray, "*batch 2"]) -> Int[np.ndarray, "*batch"]:
         """The cell."""
-        return np.asarray(self.cell(x))
+        return self.cell(x)
 
     def grid(self, points: int = 1001, reach: float = 4.0) -> tuple[np.ndarray, np.ndarray]:
         """The coordinates of a square grid (points, points, 2), and the energies there."""
