@@ -1,0 +1,111 @@
+"""What every problem of the gallery gives: an energy, where to start, the truth, and the distance to it."""
+
+from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from contourmc.checks import require
+from contourmc.samples import Samples
+
+
+class Truth(NamedTuple):
+    """masses: the probability of every mode label.  mean, variance: of every coordinate, shaped like a position."""
+
+    masses: Float[np.ndarray, " modes"]
+    mean: Float[np.ndarray, "*shape"]
+    variance: Float[np.ndarray, "*shape"]
+
+
+@dataclass(frozen=True)
+class Problem(ABC):
+    """A distribution with many modes whose truth is known.
+
+    A position is an array of shape (dimension,), or () for a problem on the line.
+    Keep one instance where runs should compile once: a bound method equals only that of the same instance.
+
+    name: a short name to call it by.
+    beyond: why contour sampling is expected to fail on it, in words; empty where it is not.
+    """
+
+    _: KW_ONLY
+    name: str = "problem"
+    beyond: str = ""
+
+    @abstractmethod
+    def energy(self, x: Array) -> Float[Array, ""]:
+        """U(x), minus the log density up to a constant."""
+
+    @property
+    @abstractmethod
+    def start(self) -> Float[np.ndarray, "*shape"]:
+        """A position inside one mode, where all chains start; not the most probable mode if there is a choice."""
+
+    @abstractmethod
+    def mode(self, x: np.ndarray) -> Int[np.ndarray, "*batch"]:
+        """The label 0 … modes − 1 of the mode that each position of a batch belongs to."""
+
+    @abstractmethod
+    def draw(self, count: int, seed: int = 0) -> Float[np.ndarray, " count *shape"]:
+        """Independent draws from the distribution; NotImplementedError where there is no way to make them."""
+
+    @abstractmethod
+    def _find_truth(self) -> Truth:
+        """Masses and moments, found once an instance; the masses are those of the labels that `mode` gives."""
+
+    @cached_property
+    def _truth(self) -> Truth:
+        return self._find_truth()
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a position has."""
+        return self.start.size
+
+    @property
+    def modes(self) -> int:
+        """How many labels there are."""
+        return len(self.masses)
+
+    @property
+    def masses(self) -> Float[np.ndarray, " modes"]:
+        """The true probability of each label."""
+        return self._truth.masses
+
+    @property
+    def mean(self) -> Float[np.ndarray, "*shape"] | float:
+        """The true mean of each coordinate."""
+        return self._truth.mean
+
+    @property
+    def variance(self) -> Float[np.ndarray, "*shape"] | float:
+        """The true variance of each coordinate."""
+        return self._truth.variance
+
+    def distance(self, samples: Samples) -> float:
+        """Total variation between the weighted mode masses of all draws and the truth: ½ Σ_i |m̂_i − m_i|."""
+        return float(np.abs(self._chain_masses(samples).mean(axis=0) - self.masses).sum() / 2)
+
+    def chain_distances(self, samples: Samples) -> Float[np.ndarray, " chains"]:
+        """The same for each chain by itself."""
+        return np.abs(self._chain_masses(samples) - self.masses).sum(axis=1) / 2
+
+    def moment_error(self, samples: Samples) -> float:
+        """The largest error of a coordinate's mean, over all steps and chains, in true standard deviations."""
+        error = np.abs(np.asarray(samples.mean(), float) - self.mean)
+        return float(np.max(error / np.sqrt(self.variance)))
+
+    def _chain_masses(self, samples: Samples) -> Float[np.ndarray, "chains modes"]:
+        draws = np.asarray(samples.draws, float)
+        shape, expected = draws.shape[2:], self.start.shape
+        require(shape == expected, "samples", samples, f"positions of {self.name} have shape {expected}, not {shape}")
+        weights = samples.weights * samples.chains
+        return np.stack(
+            [
+                np.bincount(labels, chain, minlength=self.modes)
+                for labels, chain in zip(self.mode(draws), weights, strict=True)
+            ]
+        )

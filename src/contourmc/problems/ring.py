@@ -1,0 +1,75 @@
+"""A ring with bumps along it."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from contourmc.problems.base import Problem, Truth
+from contourmc.problems.quadrature import draw_from_grid, midpoints, moments, normalise
+
+TILT_ANGLE = 0.3  # so that no two wells are alike
+CORE = 0.1  # rounds off the centre, where an angle has no gradient
+
+
+@dataclass(frozen=True)
+class Ring(Problem):
+    """U = ½ ((ρ − R)/w)² − h·cos 6φ + t·cos(φ − 0.3), in two dimensions: six wells on a ring, of unequal depth.
+
+    ρ = √(x² + y² + 0.01) and the cosines are taken of x/ρ and y/ρ, so that the energy is smooth at the centre.
+    Barriers along the ring are about 6. Label: the sixth of the circle, 0 around φ = 0. Truth: quadrature
+    on a polar grid.
+
+    radius: R.  width: w.  height: h, half a barrier.  tilt: t.
+    """
+
+    radius: float = 4.0
+    width: float = 0.3
+    height: float = 3.0
+    tilt: float = 0.7
+    _: KW_ONLY
+    name: str = "ring"
+
+    def energy(self, x: Float[Array, " 2"]) -> Float[Array, ""]:
+        """U(x), as above."""
+        return self._formula(x[0], x[1], jnp.sqrt)
+
+    @property
+    def start(self) -> Float[np.ndarray, " 2"]:
+        """The shallowest well, at φ = 0."""
+        return np.array([self.radius, 0.0])
+
+    def mode(self, x: Float[np.ndarray, "*batch 2"]) -> Int[np.ndarray, "*batch"]:
+        """The sixth of the circle."""
+        angle = np.arctan2(x[..., 1], x[..., 0])
+        return np.asarray(np.rint(angle / (np.pi / 3)).astype(int) % 6)
+
+    def draw(self, count: int, seed: int = 0) -> Float[np.ndarray, "count 2"]:
+        """Draws from the cells of the polar grid, 0.006 by 0.15°."""
+        radii, angles, _, probability = self._polar()
+        drawn = draw_from_grid((radii, angles), probability, count, np.random.default_rng(seed))
+        return drawn[:, :1] * np.stack([np.cos(drawn[:, 1]), np.sin(drawn[:, 1])], axis=-1)
+
+    def _formula(self, first: Any, second: Any, sqrt: Any) -> Any:
+        """cos 6φ = Re (c + is)⁶ = p (p² − 12 c²s²), with p = c² − s²."""
+        rho = sqrt(first**2 + second**2 + CORE**2)
+        cosine, sine = first / rho, second / rho
+        difference, product = cosine**2 - sine**2, (cosine * sine) ** 2
+        sixfold = difference * (difference**2 - 12 * product)
+        tilt = cosine * float(np.cos(TILT_ANGLE)) + sine * float(np.sin(TILT_ANGLE))
+        return 0.5 * ((rho - self.radius) / self.width) ** 2 - self.height * sixfold + self.tilt * tilt
+
+    def _polar(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Radii, angles, the grid's points, and the probabilities of its cells; dx dy = r dr dφ."""
+        radii = midpoints(max(self.radius - 10 * self.width, 0.0), self.radius + 10 * self.width, 1000)
+        angles = midpoints(-np.pi / 6, 11 * np.pi / 6, 2400)  # the sixths of the circle end between cells
+        points = radii[:, None, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+        energy = self._formula(points[..., 0], points[..., 1], np.sqrt)
+        return radii, angles, points, normalise(energy - np.log(radii)[:, None])
+
+    def _find_truth(self) -> Truth:
+        *_, points, probability = self._polar()
+        masses = np.bincount(self.mode(points).ravel(), probability.ravel(), minlength=6)
+        return Truth(masses, *moments(points, probability))
