@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc import sampling
+from contourmc import run as running
 from contourmc.problems import GaussianMixture
 
 ENERGY = GaussianMixture().energy
@@ -98,7 +98,7 @@ def test_the_step_of_a_divergence_is_exact(monkeypatch):
 
     as_it_comes = message()
     assert int(as_it_comes.split("step ")[1]) > 65  # beyond the first segment, in the middle of a block
-    monkeypatch.setattr(sampling, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 0.0)
     assert message() == as_it_comes
 
 

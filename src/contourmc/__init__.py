@@ -8,8 +8,9 @@ from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
 from contourmc.partition import Partition
+from contourmc.run import DivergenceError
 from contourmc.samples import Samples
-from contourmc.sampling import DivergenceError, sample
+from contourmc.sampling import sample
 from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
 from contourmc.targets import ExactEnergy, NoisyEnergy, Target
 

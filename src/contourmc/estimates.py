@@ -41,6 +41,15 @@ def systematic(
     return np.minimum(np.searchsorted(heights, points, side="right"), len(weights) - 1)
 
 
+def chain_error(
+    shares: Float[np.ndarray, " chains"], means: Float[np.ndarray, "chains ..."]
+) -> Float[np.ndarray | np.generic, "..."]:
+    """Standard error of Σ_c s_c m_c from the spread of the chains, √(C/(C−1)·Σ_c s_c²(m_c − m̄)²)."""
+    deviations = means - np.einsum("c,c...->...", shares, means)
+    chains = len(means)
+    return np.sqrt(np.einsum("c,c...->...", shares**2, deviations**2) * chains / (chains - 1))
+
+
 def batch_error(
     log_weights: Float[np.ndarray, "chains batches"], means: Float[np.ndarray, "chains batches ..."]
 ) -> Float[np.ndarray | np.generic, "..."]:

@@ -37,6 +37,10 @@ class Partition:
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "width", float(self.width))
 
+    def extended(self, below: int, above: int) -> "Partition":
+        """The same bins, with more of them below and above; fewer where a number is negative."""
+        return Partition(self.low - below * self.width, self.width, self.bins + below + above)
+
     @property
     def edges(self) -> Float[np.ndarray, " inner_edges"]:
         """The bins − 1 inner edges u₁ … u_{m−1}."""

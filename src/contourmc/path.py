@@ -58,8 +58,8 @@ class PathRecorder:
         if step % self._every == 0:
             self._mark()
 
-    def path(self) -> Path:
-        """The path so far, with a last mark at the last step."""
+    def path(self, before: int = 0) -> Path:
+        """The path so far, with a last mark at the last step; `before` is added to the number of each step."""
         if self._steps[-1:] != [self._step]:
             self._mark()
         stretches: Stretch = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *self._stretches)
@@ -67,7 +67,7 @@ class PathRecorder:
         visits = np.stack(self._visits, axis=1) if self._visits else None
         centre = gather(self._groups, lambda chain: chain.centre)
         return Path(
-            steps=np.array(self._steps),
+            steps=before + np.array(self._steps),
             log_weights=stretches.log_weight,
             means=stretches.mean,
             squares=stretches.square,

@@ -38,6 +38,11 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
+    def stage(self, name: str) -> None:
+        """Say what is being done."""
+        if self._bar is not None:
+            self._bar.update(self._task, description=name)
+
     def update(self, step: int, draws: Draws) -> None:
         """Move the bar to a step, with the draws since the last update."""
         if self._bar is None:

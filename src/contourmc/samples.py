@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Samples:
     """The result of a run.
 
-    Chains are independent estimates of the same thing: within a chain a draw counts by its weight, and all
-    chains count alike.
+    Within a chain a draw counts by its weight. Chains that each learnt a θ of their own are independent estimates of
+    the same thing, and count alike; where θ is fixed and the same for all, draws of all chains count by their weights.
 
     draws: kept positions, a pytree like the position with leading axes (chain, draw).
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
@@ -64,14 +64,22 @@ class Samples:
 
     @property
     def weights(self) -> Float[np.ndarray, "chains draws"]:
-        """The weights of the kept draws; those of a chain sum to 1 / chains, all of them to 1."""
+        """The weights of the kept draws, which sum to 1; with a θ for each chain, those of each chain to 1 / chains."""
         require(self.energies.shape[1] > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
+        if self.one_theta:
+            return estimates.normalise(self.log_weights.ravel()).reshape(self.log_weights.shape)
         return estimates.normalise(self.log_weights) / self.chains
+
+    @property
+    def one_theta(self) -> bool:
+        """Whether θ was fixed and the same for all chains, so that their weights can be compared."""
+        kernel = self.settings["kernel"]
+        return "omega" in kernel and (kernel["omega"] is None or kernel["theta"] is not None)
 
     def mean(self, *, by_chain: bool = False) -> Position:
         """The mean of every coordinate, from every step after burn-in."""
-        means = merge_path(self.path).mean
-        return means if by_chain else jax.tree.map(lambda leaf: leaf.mean(axis=0), means)
+        whole = merge_path(self.path)
+        return whole.mean if by_chain else self._over_chains(whole.log_weight, whole.mean)
 
     def variance(self) -> Position:
         """The variance of every coordinate, from every step after burn-in."""
@@ -82,7 +90,16 @@ class Samples:
             whole.mean,
             self.path.centre,
         )
-        return jax.tree.map(lambda second, mean: second.mean(axis=0) - mean.mean(axis=0) ** 2, second, whole.mean)
+        second, mean = self._over_chains(whole.log_weight, (second, whole.mean))
+        return jax.tree.map(lambda second, mean: second - mean**2, second, mean)
+
+    def _over_chains(self, log_weight: Float[np.ndarray, " chains"], values: Any) -> Any:
+        """The mean over chains, by their weights if these can be compared."""
+        shares = self._shares(log_weight)
+        return jax.tree.map(lambda leaf: np.einsum("c,c...->...", shares, leaf), values)
+
+    def _shares(self, log_weight: Float[np.ndarray, " chains"]) -> Float[np.ndarray, " chains"]:
+        return estimates.normalise(log_weight) if self.one_theta else np.full(self.chains, 1 / self.chains)
 
     def standard_error(self, by: Literal["chains", "batches"] | None = None) -> Position:
         """The Monte-Carlo standard error of `mean`.
@@ -94,12 +111,18 @@ class Samples:
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
         if by == "chains":
             require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
-            return jax.tree.map(lambda leaf: leaf.std(axis=0, ddof=1) / self.chains**0.5, self.mean(by_chain=True))
-        return jax.tree.map(lambda leaf: estimates.batch_error(self.path.log_weights, leaf), self.path.means)
+            whole = merge_path(self.path)
+            shares = self._shares(whole.log_weight)
+            return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf), whole.mean)
+        log_weights, means = self.path.log_weights, self.path.means
+        if self.one_theta:  # as if one chain had made them all
+            log_weights = log_weights.reshape(1, -1)
+            means = jax.tree.map(lambda leaf: leaf.reshape(1, -1, *leaf.shape[2:]), means)
+        return jax.tree.map(lambda leaf: estimates.batch_error(log_weights, leaf), means)
 
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:
         """The weighted mean of any function of a position, over the kept draws."""
-        weights = self.weights * (self.chains if by_chain else 1)
+        weights = estimates.normalise(self.log_weights) if by_chain else self.weights
         values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.draws))
         axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
         return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)

@@ -1,39 +1,22 @@
-"""`sample`: the run around the compiled loop — chains, progress, interruption, failures."""
+"""`sample`: from an energy and a start to weighted draws."""
 
-import os
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
-from contourmc import engine
-from contourmc.checks import require, require_count
-from contourmc.engine import Chain, Draws, Plan, Segment
+from contourmc.automatic import AutomaticRun
+from contourmc.checks import require, require_count, require_number
 from contourmc.kernels.base import Kernel, Position
-from contourmc.path import PathRecorder, gather
+from contourmc.partition import Partition
 from contourmc.progress import Progress
+from contourmc.run import DivergenceError, start_run
 from contourmc.samples import Samples
 from contourmc.settings import describe
 from contourmc.targets import Energy, Target, as_target, check_position, check_target
-
-SEGMENT_SECONDS = 0.1  # how often the progress bar moves and Ctrl-C is heard
-
-
-class DivergenceError(RuntimeError):
-    """A chain met a number that is not finite.
-
-    samples: what was drawn before, from all chains, up to the block in which it happened.
-    """
-
-    def __init__(self, message: str, samples: Samples):
-        super().__init__(message)
-        self.samples = samples
 
 
 def sample(
@@ -41,7 +24,9 @@ def sample(
     *,
     init: Any,
     steps: int,
-    kernel: Kernel,
+    kernel: Kernel | None = None,
+    partition: Partition | Literal["auto"] = "auto",
+    step_size: float | Literal["auto"] = "auto",
     chains: int = 4,
     seed: int = 0,
     burn_in: int | None = None,
@@ -49,15 +34,21 @@ def sample(
     per_chain_init: bool = False,
     progress: bool | None = None,
 ) -> Samples:
-    """Run `chains` independent chains of `steps` steps each and return their weighted draws.
+    """Run `chains` chains of `steps` steps each and return their weighted draws.
 
     target: a function from a position (any pytree of floats) to its energy, minus the log density up to a
         constant; or a `Target`.
     init: the position where all chains start; or a function from a JAX random key to one; or, with
         `per_chain_init`, positions stacked along a leading chain axis.
-    kernel: how to move, for example `csgld(...)`.
-    seed: the same seed gives the same draws on the same machine; chain i does not depend on `chains`.
-    burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given.
+    kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
+        the steps finds step size, scales and energy partition, the chains learn θ together, and then
+        sample with all of it fixed. See docs/tuning.md.
+    partition, step_size: for a run without kernel; each is found by the pilot unless given. Energies that are
+        not exact need a step size.
+    seed: the same seed gives the same draws on the same machine. With a kernel of one's own (whose chains do not
+        share θ), chain i does not depend on `chains`.
+    burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without kernel
+        it is what pilot and learning take, and three tenths.
     thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given. Means and variances use
         every step all the same.
     progress: show a progress bar; by default only on a terminal.
@@ -66,34 +57,60 @@ def sample(
     raises a `DivergenceError`, which carries the draws so far.
     """
     target = as_target(target)
-    require(isinstance(kernel, Kernel), "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...)")
+    given = kernel is None or isinstance(kernel, Kernel)
+    require(given, "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...), or none")
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
     require(steps < 2**31, "steps", steps, "a chain can have at most 2,147,483,647 steps")
     chains = require_count("chains", chains, 1, "a run needs at least 1 chain")
-    burn_in = require_count("burn_in", steps // 10 if burn_in is None else burn_in, 0, "give 0 or more")
+    share = 0.1 if kernel is not None else 0.3
+    burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
     kept = steps - burn_in
     thin = require_count("thin", max(1, kept // 10_000) if thin is None else thin, 1, "give 1 or more")
     require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
+    if kernel is None:
+        _check_automatic(target, partition, step_size, steps, burn_in)
+    else:
+        for argument, value in (("partition", partition), ("step_size", step_size)):
+            require(value == "auto", argument, value, "it belongs to the kernel: give it there, or give no kernel")
 
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
     check_target(target, positions)
-    plan = engine.make_plan(target, kernel, jax.tree.map(lambda leaf: leaf[0], positions), steps, thin)
-    stacked = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
-    run = _Run(target, kernel, plan, steps, burn_in, _groups(stacked, plan))
     settings = {
-        "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
-        "kernel": describe(kernel), "target": describe(target),
+        "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin, "target": describe(target),
     }  # fmt: skip
-
     began = time.perf_counter()
-    with Progress(steps, chains, progress) as bar, suppress(KeyboardInterrupt):
-        run.to_the_end(bar.update)
+    with Progress(steps, chains, progress) as bar:
+        if kernel is None:
+            tuned = AutomaticRun(target, positions, keys, steps=steps, burn_in=burn_in, thin=thin)
+            tuned.prepare(partition, step_size, bar)
+            with suppress(KeyboardInterrupt):
+                tuned.go(bar)
+            run, settings = tuned.run, settings | tuned.settings
+        else:
+            run = start_run(target, kernel, positions, keys, steps=steps, burn_in=burn_in, thin=thin)
+            settings["kernel"] = describe(kernel)
+            with suppress(KeyboardInterrupt):
+                run.advance(steps, bar.update)
     result = run.samples(settings, time.perf_counter() - began)
     if run.failure:
         raise DivergenceError(run.failure, result)
     return result
+
+
+def _check_automatic(target: Target, partition: Any, step_size: Any, steps: int, burn_in: int) -> None:
+    """Raise for settings with which a run cannot tune itself."""
+    bins = partition == "auto" or isinstance(partition, Partition)
+    require(bins, "partition", partition, 'give Partition(low=…, width=…, bins=…), or "auto"')
+    if step_size != "auto":
+        require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
+    remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
+    require(target.exact or step_size != "auto", "step_size", step_size, remedy)
+    remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"
+    require(steps >= 1000, "steps", steps, remedy)
+    remedy = f"a run that tunes itself needs a fifth of its {steps} steps or more for that"
+    require(5 * burn_in >= steps, "burn_in", burn_in, remedy)
 
 
 def _starts(init: Any, keys: Array, per_chain: bool) -> Position:
@@ -111,116 +128,3 @@ def _starts(init: Any, keys: Array, per_chain: bool) -> Position:
         remedy = f"with per_chain_init every leaf needs a leading axis of {chains}, one entry for each chain"
         require(leaf.ndim > 0 and leaf.shape[0] == chains, "init", f"a leaf of shape {leaf.shape}", remedy)
     return init
-
-
-def _groups(chains: Chain, plan: Plan) -> list[Chain]:
-    """Stacks of chains that are run by one call each.
-
-    Chains that are one kernel each run on threads of their own; others are one vector.
-    """
-    if not plan.fuse:
-        return [chains]
-    return [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], chains) for i in range(chains.finite.shape[0])]
-
-
-class _Run:
-    """A run in progress: the chains, and what has been collected."""
-
-    def __init__(self, target: Target, kernel: Kernel, plan: Plan, steps: int, burn_in: int, groups: list[Chain]):
-        self.target, self.kernel, self.plan = target, kernel, plan
-        self.steps, self.burn_in = steps, burn_in
-        self.groups = self.block_start = groups  # as they are, and as they were when the block began
-        self.step = 0  # done so far
-        self.failure = ""
-        self.compile_seconds = 0.0
-        self.draws = [_no_draws(groups)]
-        self.recorder = PathRecorder(plan.stretch, groups)
-
-    def to_the_end(self, report: Callable[[int, Draws], None]) -> None:
-        """Run segment after segment; after each, everything here is consistent."""
-        began = time.perf_counter()
-        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0])
-        self.compile_seconds = time.perf_counter() - began
-        plan, count = self.plan, 64
-        with ThreadPoolExecutor(min(_cores(), len(self.groups))) as pool:
-            while self.step < self.steps:
-                last = self.step + min(count, plan.segment_steps)
-                if count >= plan.block:
-                    last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
-                mark = (self.step // plan.stretch + 1) * plan.stretch
-                last = min(last, mark, self.steps)
-                began = time.perf_counter()
-                parts = list(pool.map(lambda group, last=last: self._segment(group, last), self.groups))
-                seconds = time.perf_counter() - began
-                if not all(np.all(part.chains.finite) for part in parts):
-                    return self._fail(parts)
-                pace = SEGMENT_SECONDS * (last - self.step) / seconds
-                count = int(np.clip(pace, 1, 8 * count))
-                self._collect(parts, last)
-                report(self.step, self.draws[-1])
-
-    def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
-        """What has been collected so far."""
-        draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
-        return Samples(
-            draws=draws.position,
-            energies=draws.energy,
-            log_weights=draws.log_weight,
-            multipliers=draws.multiplier,
-            steps=self.burn_in + self.plan.thin * (1 + np.arange(draws.energy.shape[1])),
-            path=self.recorder.path(),
-            settings=settings,
-            seconds=seconds - self.compile_seconds,
-            compile_seconds=self.compile_seconds,
-            interrupted=self.step < self.steps and not self.failure,
-        )
-
-    def _segment(self, group: Chain, last: int) -> Segment:
-        first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
-        return jax.block_until_ready(self.program(group, first, end, burn_in))
-
-    def _collect(self, parts: list[Segment], last: int) -> None:
-        """Take over the chains, the complete draws and the sums of a segment."""
-        before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
-        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
-        self.step, self.groups = last, [part.chains for part in parts]
-        if last % self.plan.block == 0:
-            self.block_start = self.groups
-        self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
-        self.recorder.add(last, self.groups)
-
-    def _fail(self, parts: list[Segment]) -> None:
-        """Go back to the block in which a number was not finite, and find the step and its circumstances."""
-        block = self.plan.block
-        bad = [int(part.next_step) - 1 for part in parts if not np.all(part.chains.finite)]
-        before = (min(bad) - 1) // block * block
-        if before > self.step:
-            parts = [self._segment(group, before) for group in self.groups]
-            self._collect(parts, before)
-        parts = [self._segment(group, min(before + block, self.steps)) for group in self.groups]
-        culprit = int(np.argmin(np.concatenate([part.chains.finite for part in parts])))
-        in_one = len(self.block_start) == 1
-        group, row = (self.block_start[0], culprit) if in_one else (self.block_start[culprit], 0)
-        chain = jax.tree.map(lambda leaf: leaf[row], group)
-        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(before + 1))
-        at = int(np.argmin(fine))
-        before_it = f"; the last finite energy was {float(info.energy[at - 1]):.6g}, with gradient multiplier"
-        before_it += f" {float(info.multiplier[at - 1]):.3g}"
-        self.failure = (
-            f"chain {culprit} met a number that is not finite at step {before + 1 + at}"
-            f"{before_it if at else ''}. Try a smaller step_size; for a contour kernel also wider or fewer"
-            " bins, or a partition that starts above the lowest energy. The draws so far are in this"
-            " error's `samples`."
-        )
-
-
-def _no_draws(groups: list[Chain]) -> Draws:
-    """Draws of all chains, none of them yet."""
-    positions = gather(groups, lambda chain: chain.centre)
-    chains = sum(group.finite.shape[0] for group in groups)
-    column = np.zeros((chains, 0), jnp.result_type(float))
-    return Draws(jax.tree.map(lambda leaf: leaf[:, None][:, :0], positions), column, column, column)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

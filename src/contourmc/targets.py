@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,12 @@ Energy = Callable[[Any], Array]
 
 
 class Target(ABC):
-    """An energy and its gradient, evaluated together, once a step."""
+    """An energy and its gradient, evaluated together, once a step.
+
+    exact: whether both are without noise, so that a Metropolis test makes sense.
+    """
+
+    exact: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> Any:
@@ -36,6 +41,7 @@ class Target(ABC):
 class ExactEnergy(Target):
     """An energy function that is evaluated as it is."""
 
+    exact: ClassVar[bool] = True
     energy: Energy
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> None:

@@ -59,7 +59,7 @@ class Contour(Kernel):
     dynamics: what moves, at which step size and temperature.
     partition: the energy bins.
     zeta: ζ, how far the landscape is flattened: 0 not at all, 1 to a flat histogram of energies.
-    omega: ω_k, the step size of learning θ.
+    omega: ω_k, the step size of learning θ; None to learn no more.
     scheme: how log Ψ interpolates log θ: `smooth`, or the paper's `left`, its supplement's `right`, `centred`, `step`.
     rule: how θ is learnt, by θ(i) ← θ(i) + ω·w·(1[i=J] − θ(i)):
         `original`  w = the weight of x_k; θ(i) → ∫_{bin i} π.
@@ -69,13 +69,14 @@ class Contour(Kernel):
     weights: `continuous` weighs by Ψ^ζ(U(x)), which is what the chain really samples; `step` by θ^ζ(J),
         as the paper does, which leaves a bias that no number of steps removes.
     theta: the probabilities of the bins if they are known; then nothing is learnt (KSGLD).
+    shared: whether chains of a run share one θ, learnt by the mean of `original` or `scalable` over chains (ICSGLD).
     """
 
     dynamics: Dynamics
     partition: Partition
     _: KW_ONLY
     zeta: float = 1.0
-    omega: Schedule = DEFAULT_OMEGA
+    omega: Schedule | None = DEFAULT_OMEGA
     scheme: Scheme = "smooth"
     rule: Rule = "original"
     rho: float = 1.0
@@ -93,9 +94,12 @@ class Contour(Kernel):
         )
         require_number("zeta", self.zeta, "the flattening ζ must be 0 or more", positive=False)
         require_number("rho", self.rho, "the high-order term ρ must be 0 or more", positive=False)
-        check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
-        first = evaluate(self.omega, jnp.arange(1, 2))[0]
-        require(float(first) < 1, "omega at step 1", float(first), "the learning rate ω must be below 1")
+        if self.omega is not None:
+            check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
+            first = evaluate(self.omega, jnp.arange(1, 2))[0]
+            require(float(first) < 1, "omega at step 1", float(first), "the learning rate ω must be below 1")
+        together = not (self.shared and self.rule == "biased")
+        require(together, "shared", self.shared, "chains share θ under the rules original and scalable only")
         for argument, kind in (("scheme", Scheme), ("rule", Rule), ("weights", Weights)):
             value = getattr(self, argument)
             require(value in get_args(kind), argument, value, f"choose one of {', '.join(get_args(kind))}")
@@ -122,7 +126,8 @@ class Contour(Kernel):
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> ContourInputs:
         dynamics = self.dynamics.prepare(key, position, steps)
-        return ContourInputs(dynamics, None if self.theta is not None else jnp.log(evaluate(self.omega, steps)))
+        omega = self._omega
+        return ContourInputs(dynamics, None if omega is None else jnp.log(evaluate(omega, steps)))
 
     def move(
         self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
@@ -147,7 +152,12 @@ class Contour(Kernel):
         return ContourState(dynamics, theta, visits), info._replace(bin=index)
 
     def settle(self, state: ContourState) -> ContourState:
-        return state if self.theta is not None else state._replace(theta=flattening.normalised(state.theta))
+        return state if self._omega is None else state._replace(theta=flattening.normalised(state.theta))
+
+    @property
+    def _omega(self) -> Schedule | None:
+        """ω_k, or None if θ stands still."""
+        return None if self.theta is not None else self.omega
 
     def _weigh(self, theta: LogTheta, energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The log weight ζ·log Ψ, or ζ·log θ(J) for `step` weights, and the slope of log Ψ."""

@@ -87,11 +87,12 @@ class Problem(ABC):
 
     def distance(self, samples: Samples) -> float:
         """Total variation between the weighted mode masses of all draws and the truth: ½ Σ_i |m̂_i − m_i|."""
-        return float(np.abs(self._chain_masses(samples).mean(axis=0) - self.masses).sum() / 2)
+        return float(np.abs(self._chain_masses(samples).sum(axis=0) - self.masses).sum() / 2)
 
     def chain_distances(self, samples: Samples) -> Float[np.ndarray, " chains"]:
         """The same for each chain by itself."""
-        return np.abs(self._chain_masses(samples) - self.masses).sum(axis=1) / 2
+        masses = self._chain_masses(samples)
+        return np.abs(masses / masses.sum(axis=1, keepdims=True) - self.masses).sum(axis=1) / 2
 
     def moment_error(self, samples: Samples) -> float:
         """The largest error of a coordinate's mean, over all steps and chains, in true standard deviations."""
@@ -102,10 +103,9 @@ class Problem(ABC):
         draws = np.asarray(samples.draws, float)
         shape, expected = draws.shape[2:], self.start.shape
         require(shape == expected, "samples", samples, f"positions of {self.name} have shape {expected}, not {shape}")
-        weights = samples.weights * samples.chains
         return np.stack(
             [
                 np.bincount(labels, chain, minlength=self.modes)
-                for labels, chain in zip(self.mode(draws), weights, strict=True)
+                for labels, chain in zip(self.mode(draws), samples.weights, strict=True)
             ]
         )

@@ -15,8 +15,9 @@ from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.sgld import sgld
 from contourmc.partition import Partition
 from contourmc.problems import NineModes
+from contourmc.run import DivergenceError
 from contourmc.samples import Samples
-from contourmc.sampling import DivergenceError, sample
+from contourmc.sampling import sample
 from contourmc.schedules import CyclicCosine, Polynomial
 from contourmc.settings import describe
 from contourmc.studies.base import Claim, Outcome, Size, Study

@@ -1,0 +1,202 @@
+"""A run that tunes itself: pilot, learning, sampling.
+
+The pilot chooses step size, scales and energy partition. The chains then learn θ together, and the partition follows
+the energies they meet. Then everything is fixed and they sample: from here on the flattened distribution stands
+still, and the weights are exact. If sampling finds energies far below the partition, a basin deeper than all that
+was known, the partition is extended and θ learnt again.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from contourmc import engine
+from contourmc.engine import Chain
+from contourmc.flattening import LogTheta
+from contourmc.kernels.adjusted import Adjusted
+from contourmc.kernels.base import Position
+from contourmc.kernels.contour import Contour, ContourState
+from contourmc.kernels.langevin import Langevin
+from contourmc.partition import Partition
+from contourmc.pilot import MOMENTUM, Pilot, explore
+from contourmc.progress import Progress
+from contourmc.run import Run
+from contourmc.schedules import Polynomial
+from contourmc.settings import describe
+from contourmc.targets import Target
+
+OMEGA = Polynomial(scale=10.0, power=0.6, offset=100.0)
+ROUNDS = 5  # looks at the partition while θ is learnt
+LOOKS = 10  # and while the chains sample
+DEEPER = 4.0  # how far below the partition energies may lie, in bin widths
+BEYOND = 0.25  # the share of energies that may lie above the partition
+RELEARN = 2  # how often θ may be learnt again
+
+
+class AutomaticRun:
+    """A run without kernel.
+
+    run: what is going on at present: learning, then sampling.
+    pilot: what the pilot found, or None if there was nothing to find.
+    changes: what was changed after the pilot, in words.
+    """
+
+    run: Run
+    kernel: Contour
+
+    def __init__(self, target: Target, positions: Position, keys: Array, *, steps: int, burn_in: int, thin: int):
+        self.target, self.positions, self.keys = target, positions, keys
+        self.steps, self.burn_in, self.thin = steps, burn_in, thin
+        self.pilot: Pilot | None = None
+        self.changes: list[str] = []
+
+    def prepare(self, partition: Partition | str, step_size: float | str, bar: Progress) -> None:
+        """Fly the pilot and set up the kernel."""
+        bar.stage("pilot")
+        given = None if isinstance(step_size, str) else float(step_size)
+        self.free = isinstance(partition, str)
+        self.spent, scale = 0, None
+        if self.target.exact or self.free:
+            key = jax.random.fold_in(self.keys[0], 2**30)
+            pilot = explore(self.target, self.positions, key, self.steps // 10, given, self.target.exact)
+            self.pilot, self.positions, self.spent, scale = pilot, pilot.starts, pilot.steps, pilot.scale
+            given = pilot.step_size
+            partition = pilot.partition if isinstance(partition, str) else partition
+        assert given is not None
+        assert isinstance(partition, Partition)
+        dynamics = (Adjusted if self.target.exact else Langevin)(given, 1.0, MOMENTUM)
+        self.kernel = Contour(dynamics, partition, omega=OMEGA, shared=self.keys.shape[0] > 1)
+        state = jax.vmap(self.kernel.init)(self.positions)
+        if scale is not None:
+            count = self.keys.shape[0]
+            spread = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), scale)
+            state = state._replace(dynamics=state.dynamics._replace(scale=spread))
+        self._begin(state, self.burn_in - self.spent)
+
+    def go(self, bar: Progress) -> None:
+        """Learn, then sample; learn again if it must be."""
+        self._learn(bar)
+        for again in range(RELEARN + 1):
+            if self.run.failure or not self._sample(bar, may_stop=again < RELEARN):
+                return
+            self._learn(bar)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen, as plain data."""
+        chosen: dict[str, Any] = {"changes": self.changes, "pilot_steps": self.spent}
+        if self.pilot is not None:
+            pilot = self.pilot
+            chosen |= {
+                "acceptance": pilot.acceptance,
+                "scale": None if pilot.scale is None else jax.tree.map(_plain, pilot.scale),
+                "temperature": pilot.temperature,
+                "left": pilot.left,
+                "minima": jax.tree.map(_plain, pilot.minima),
+                "minimum_energies": _plain(pilot.minimum_energies),
+            }
+        size = self.kernel.dynamics.step_size
+        return {"kernel": describe(self.run.kernel), "step_size": size, "automatic": chosen}
+
+    def _begin(self, state: ContourState, steps: int) -> None:
+        """Start learning."""
+        thin = max(1, steps // 2000)
+        self.run = self._start(self.kernel, state, steps, 0, thin)
+
+    def _start(self, kernel: Contour, state: ContourState, steps: int, burn_in: int, thin: int) -> Run:
+        """A run of the chains as they are, with randomness of its own."""
+        keys = jax.vmap(jax.random.fold_in, (0, None))(self.keys, self.spent)
+        positions = jax.vmap(kernel.draw)(state)
+        one = jax.tree.map(lambda leaf: leaf[0], positions)
+        plan = engine.make_plan(self.target, kernel, one, steps, thin)
+        chains: Chain = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
+        chains = chains._replace(state=state)
+        return Run(self.target, kernel, plan, chains, steps=steps, burn_in=burn_in, before=self.spent)
+
+    def _learn(self, bar: Progress) -> None:
+        bar.stage("learning θ")
+        end = self.run.steps
+        for number in range(1, ROUNDS + 1):
+            self.run.advance(end * number // ROUNDS, bar.update)
+            if self.run.failure:
+                return
+            if self.free and number < ROUNDS:
+                self._follow()
+        self.spent += end
+
+    def _follow(self) -> None:
+        """Extend the partition, while learning goes on, where energies have left it."""
+        energies = self.run.energies_since(self.run.step * 4 // 5)
+        below, above = _outside(energies, self.kernel.partition)
+        if below or above:
+            state = self._extend(energies, below, above)
+            done, left = self.run.step, self.run.steps - self.run.step
+            self.spent += done
+            self._begin(state, left)
+
+    def _extend(self, energies: np.ndarray, below: int, above: int) -> ContourState:
+        old, new = self.kernel.partition, self.kernel.partition.extended(below, above)
+        self.kernel = replace(self.kernel, partition=new)
+        self.changes.append(
+            f"after {self.run.before + self.run.step:,} steps the partition was extended from"
+            f" {old.low:.4g} … {old.high:.4g} to {new.low:.4g} … {new.high:.4g}"
+        )
+        return jax.vmap(lambda state: _rebin(state, energies, old, new))(self.run.chains.state)
+
+    def _sample(self, bar: Progress, *, may_stop: bool) -> bool:
+        """Sample with θ fixed; returns whether θ must be learnt again, for which all is then ready."""
+        bar.stage("sampling")
+        kernel = replace(self.kernel, omega=None, shared=False)
+        left = self.steps - self.spent
+        state = self.run.chains.state
+        self.run = self._start(kernel, state._replace(visits=jnp.zeros_like(state.visits)), left, 0, self.thin)
+        for number in range(1, LOOKS + 1):
+            self.run.advance(left * number // LOOKS, bar.update)
+            if self.run.failure:
+                return False
+            if not (self.free and may_stop and number < LOOKS // 2):
+                continue
+            energies = self.run.energies_since(0)
+            below, above = _outside(energies, self.kernel.partition)
+            if below:
+                state = self._extend(energies, below, above)
+                self.spent += self.run.step
+                self._begin(state, (self.steps - self.spent) // 3)
+                return True
+        return False
+
+
+def _outside(energies: np.ndarray, partition: Partition) -> tuple[int, int]:
+    """How many bins to add below and above for these energies."""
+    if energies.size == 0:
+        return 0, 0
+    below = energies[energies <= partition.low]
+    depth = (partition.low - np.quantile(below, 0.1)) / partition.width if below.size >= 20 else 0.0
+    crowded = np.mean(energies > partition.high) > BEYOND
+    return int(np.ceil(depth)) if depth > DEEPER else 0, partition.bins // 2 if crowded else 0
+
+
+def _rebin(state: ContourState, energies: np.ndarray, old: Partition, new: Partition) -> ContourState:
+    """θ over more bins. In an end bin nothing was flattened: its θ is shared out as its energies were visited."""
+    below, above = round((old.low - new.low) / old.width), new.bins - old.bins
+    above -= below
+    counts = np.bincount(np.asarray(new.index(energies)).ravel(), minlength=new.bins) + 0.5
+    lower, upper = counts[: below + 1], counts[new.bins - above - 1 :]
+    levels = state.theta.levels
+    theta = jnp.concatenate(
+        [
+            levels[0] + jnp.log(lower / lower.sum()).astype(levels.dtype),
+            levels[1:-1],
+            levels[-1] + jnp.log(upper / upper.sum()).astype(levels.dtype),
+        ]
+    )
+    visits: Int[Array, " bins"] = jnp.zeros(new.bins, state.visits.dtype)
+    return state._replace(theta=LogTheta(theta, state.theta.offset), visits=visits)
+
+
+def _plain(leaf: Float[Array | np.ndarray, "..."]) -> list[Any]:
+    return np.asarray(leaf, float).round(6).tolist()

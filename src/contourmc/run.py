@@ -1,0 +1,174 @@
+"""A run around the compiled loop: chains, threads, collecting, failures."""
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from contourmc import engine
+from contourmc.engine import Chain, Draws, Plan, Segment
+from contourmc.kernels.base import Kernel, Position
+from contourmc.path import PathRecorder, gather
+from contourmc.samples import Samples
+from contourmc.targets import Target
+
+SEGMENT_SECONDS = 0.1  # how often the progress bar moves and Ctrl-C is heard
+
+# Told after every segment: the step, and the draws since the last.
+Report = Callable[[int, Draws], None]
+
+
+class DivergenceError(RuntimeError):
+    """A chain met a number that is not finite.
+
+    samples: what was drawn before, from all chains, up to the block in which it happened.
+    """
+
+    def __init__(self, message: str, samples: Samples):
+        super().__init__(message)
+        self.samples = samples
+
+
+def start_run(
+    target: Target, kernel: Kernel, positions: Position, keys: Array, *, steps: int, burn_in: int, thin: int
+) -> "Run":
+    """A run from stacked positions, a key for each chain."""
+    plan = engine.make_plan(target, kernel, jax.tree.map(lambda leaf: leaf[0], positions), steps, thin)
+    chains = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
+    return Run(target, kernel, plan, chains, steps=steps, burn_in=burn_in)
+
+
+def group_chains(chains: Chain, plan: Plan) -> list[Chain]:
+    """Stacks of chains that are run by one call each.
+
+    Chains that are one kernel each run on threads of their own; others are one vector.
+    """
+    if not plan.fuse:
+        return [chains]
+    return [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], chains) for i in range(chains.finite.shape[0])]
+
+
+class Run:
+    """A run in progress: the chains, and what has been collected.
+
+    before: steps that were spent on the chains before the run's first, which count in what it reports.
+    """
+
+    def __init__(
+        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, *, steps: int, burn_in: int, before: int = 0
+    ):
+        groups = group_chains(chains, plan)
+        self.target, self.kernel, self.plan = target, kernel, plan
+        self.steps, self.burn_in, self.before = steps, burn_in, before
+        self.groups = self.block_start = groups  # as they are, and as they were when the block began
+        self.step = 0  # done so far
+        self.failure = ""
+        self.compile_seconds = 0.0
+        self._count = 64  # steps of the next segment, as far as time goes
+        self.draws = [_no_draws(groups)]
+        self.recorder = PathRecorder(plan.stretch, groups)
+
+    def advance(self, until: int, report: Report) -> None:
+        """Run segment after segment up to a step; after each, everything here is consistent."""
+        began = time.perf_counter()
+        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0])
+        self.compile_seconds += time.perf_counter() - began
+        plan, count = self.plan, self._count
+        with ThreadPoolExecutor(min(_cores(), len(self.groups))) as pool:
+            while self.step < until:
+                last = self.step + min(count, plan.segment_steps)
+                if count >= plan.block:
+                    last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
+                mark = (self.step // plan.stretch + 1) * plan.stretch
+                last = min(last, mark, until)
+                began = time.perf_counter()
+                parts = list(pool.map(lambda group, last=last: self._segment(group, last), self.groups))
+                seconds = time.perf_counter() - began
+                if not all(np.all(part.chains.finite) for part in parts):
+                    return self._fail(parts)
+                pace = SEGMENT_SECONDS * (last - self.step) / seconds
+                count = self._count = int(np.clip(pace, 1, 8 * count))
+                self._collect(parts, last)
+                report(self.before + self.step, self.draws[-1])
+
+    @property
+    def chains(self) -> Chain:
+        """All chains, stacked."""
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *self.groups)
+
+    def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
+        """The energies of the draws kept after a step."""
+        kept = max(step - self.burn_in, 0) // self.plan.thin
+        return np.concatenate([part.energy for part in self.draws], axis=1)[:, kept:]
+
+    def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
+        """What has been collected so far."""
+        draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
+        return Samples(
+            draws=draws.position,
+            energies=draws.energy,
+            log_weights=draws.log_weight,
+            multipliers=draws.multiplier,
+            steps=self.before + self.burn_in + self.plan.thin * (1 + np.arange(draws.energy.shape[1])),
+            path=self.recorder.path(self.before),
+            settings=settings,
+            seconds=seconds - self.compile_seconds,
+            compile_seconds=self.compile_seconds,
+            interrupted=self.step < self.steps and not self.failure,
+        )
+
+    def _segment(self, group: Chain, last: int) -> Segment:
+        first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
+        return jax.block_until_ready(self.program(group, first, end, burn_in))
+
+    def _collect(self, parts: list[Segment], last: int) -> None:
+        """Take over the chains, the complete draws and the sums of a segment."""
+        before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
+        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
+        self.step, self.groups = last, [part.chains for part in parts]
+        if last % self.plan.block == 0:
+            self.block_start = self.groups
+        self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
+        self.recorder.add(last, self.groups)
+
+    def _fail(self, parts: list[Segment]) -> None:
+        """Go back to the block in which a number was not finite, and find the step and its circumstances."""
+        block = self.plan.block
+        bad = [int(part.next_step) - 1 for part in parts if not np.all(part.chains.finite)]
+        before = (min(bad) - 1) // block * block
+        if before > self.step:
+            parts = [self._segment(group, before) for group in self.groups]
+            self._collect(parts, before)
+        parts = [self._segment(group, min(before + block, self.steps)) for group in self.groups]
+        culprit = int(np.argmin(np.concatenate([part.chains.finite for part in parts])))
+        in_one = len(self.block_start) == 1
+        group, row = (self.block_start[0], culprit) if in_one else (self.block_start[culprit], 0)
+        chain = jax.tree.map(lambda leaf: leaf[row], group)
+        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(before + 1))
+        at = int(np.argmin(fine))
+        before_it = f"; the last finite energy was {float(info.energy[at - 1]):.6g}, with gradient multiplier"
+        before_it += f" {float(info.multiplier[at - 1]):.3g}"
+        self.failure = (
+            f"chain {culprit} met a number that is not finite at step {before + 1 + at}"
+            f"{before_it if at else ''}. Try a smaller step_size; for a contour kernel also wider or fewer"
+            " bins, or a partition that starts above the lowest energy. The draws so far are in this"
+            " error's `samples`."
+        )
+
+
+def _no_draws(groups: list[Chain]) -> Draws:
+    """Draws of all chains, none of them yet."""
+    positions = gather(groups, lambda chain: chain.centre)
+    chains = sum(group.finite.shape[0] for group in groups)
+    column = np.zeros((chains, 0), jnp.result_type(float))
+    return Draws(jax.tree.map(lambda leaf: leaf[:, None][:, :0], positions), column, column, column)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
