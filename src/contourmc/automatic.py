@@ -88,10 +88,11 @@ class AutomaticRun:
     @property
     def settings(self) -> dict[str, Any]:
         """What was chosen, as plain data."""
-        chosen: dict[str, Any] = {"changes": self.changes, "pilot_steps": self.spent}
+        chosen: dict[str, Any] = {"changes": self.changes}
         if self.pilot is not None:
             pilot = self.pilot
             chosen |= {
+                "pilot_steps": pilot.steps,
                 "acceptance": pilot.acceptance,
                 "scale": None if pilot.scale is None else jax.tree.map(_plain, pilot.scale),
                 "temperature": pilot.temperature,
@@ -127,6 +128,18 @@ class AutomaticRun:
             if self.free and number < ROUNDS:
                 self._follow()
         self.spent += end
+        self.learnt = self._average()
+
+    def _average(self) -> ContourState:
+        """The chains, with the mean of log θ over the second half of learning: less noise than the last one has."""
+        state: ContourState = self.run.chains.state
+        path = self.run.recorder.path()
+        assert path.theta is not None
+        late = np.log(np.maximum(path.theta[:, path.steps > path.steps[-1] // 2], 1e-300))
+        levels = jnp.asarray(late.mean(axis=(0, 1)), state.theta.levels.dtype)
+        levels = levels - jax.nn.logsumexp(levels)
+        theta = LogTheta(jnp.broadcast_to(levels, state.theta.levels.shape), jnp.zeros_like(state.theta.offset))
+        return state._replace(theta=theta, visits=jnp.zeros_like(state.visits))
 
     def _follow(self) -> None:
         """Extend the partition, while learning goes on, where energies have left it."""
@@ -152,8 +165,7 @@ class AutomaticRun:
         bar.stage("sampling")
         kernel = replace(self.kernel, omega=None, shared=False)
         left = self.steps - self.spent
-        state = self.run.chains.state
-        self.run = self._start(kernel, state._replace(visits=jnp.zeros_like(state.visits)), left, 0, self.thin)
+        self.run = self._start(kernel, self.learnt, left, 0, self.thin)
         for number in range(1, LOOKS + 1):
             self.run.advance(left * number // LOOKS, bar.update)
             if self.run.failure:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from contourmc import __version__
+from contourmc.loading import load_function
 
 app = typer.Typer(
     help="Sample distributions with many modes by contour stochastic-gradient MCMC.",
@@ -48,6 +49,44 @@ def demo(
     from contourmc.demo import run_demo
 
     run_demo(_folder(out, "results.json", force), steps, chains, seed, console)
+
+
+@app.command()
+def sample(
+    target: Annotated[str, typer.Argument(help="FILE.py:NAME, the file and the name of the energy function in it.")],
+    init: Annotated[str, typer.Option(help="Where the chains start: 0.0, or [0.0, 1.5], or a name in the file.")],
+    steps: Annotated[int, typer.Option(min=1000, help="Steps of each chain, pilot included.")] = 100_000,
+    chains: Annotated[int, typer.Option(min=1, help="Chains.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The folder for the files; results/NAME unless given.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over the results of an earlier run.")] = False,
+) -> None:
+    """Sample an energy function of your own; step size and energy partition are found on the way.
+
+    The function takes a position (a JAX array, or any pytree of them) and returns minus the log density, up to a
+    constant. For example, with mine.py:
+
+        import jax.numpy as jnp
+
+        def energy(x):
+            return 8 * jnp.sum((x**2 - 1) ** 2)
+
+    say: contourmc sample mine.py:energy --init "[1.0, 1.0]". It writes report.md, picture.png, summary.json and
+    draws.nc (for xarray, or Samples.load).
+    """
+    from contourmc import DivergenceError
+    from contourmc import sample as sample_energy
+    from contourmc.report import write_report
+
+    try:
+        energy, start = load_function(target, init)
+        folder = _folder(out or Path("results") / target.split(":")[-1], "summary.json", force)
+        run = sample_energy(energy, init=start, steps=steps, chains=chains, seed=seed)
+    except (ValueError, DivergenceError) as error:
+        _stop(str(error))
+    files = write_report(run, folder, f"{target}, from {init}")
+    console.print(files[0].read_text().split("![the run]")[0].rstrip(), highlight=False, markup=False)
+    console.print(f"Written: {', '.join(str(file) for file in files)}", highlight=False)
 
 
 @app.command()

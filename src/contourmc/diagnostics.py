@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -58,6 +58,7 @@ def diagnose(samples: Samples) -> Diagnosis:
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
         findings += [*_bins(samples, partition), *_energy_walk(samples), *_learning(samples)]
+    findings += _basins(samples)
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]
     ess = min(float(np.min(leaf)) for leaf in jax.tree.leaves(samples.ess()))
@@ -71,8 +72,9 @@ def _general(samples: Samples) -> Iterator[Finding]:
         done, asked = int(samples.path.steps[-1]), samples.settings["steps"]
         message = f"the run was interrupted after {done:,} of {asked:,} steps."
         yield Finding("note", "interrupted", done / asked, message, "")
-    share = float(np.min(estimates.kish(samples.weights)) / samples.energies.shape[1])
-    if share < 0.05:
+    worth = float(np.min(estimates.kish(samples.weights)))
+    share = worth / samples.energies.shape[1]
+    if share < 0.05 and worth < 200:
         message = f"a few draws carry the weight: those of one chain are worth {share:.1%} of their number."
         advice = "Run longer, or flatten less (a smaller zeta, or a narrower range of energies)."
         yield Finding("problem" if share < 0.005 else "warning", "weights", share, message, advice)
@@ -114,7 +116,8 @@ def _bins(samples: Samples, partition: Partition) -> Iterator[Finding]:
         message = f"{below:.0%} of the draws lie in the lowest bin, where nothing is flattened."
         advice = f"Lower low ({partition.low:g}) towards the lowest energy, {lowest:.4g}."
         yield Finding("warning", "below", below, message, advice)
-    holes = [np.sum(chain[: np.max(np.flatnonzero(chain)) + 1][1:] == 0) for chain in visits]
+    together = visits.sum(axis=0, keepdims=True) if samples.one_theta else visits
+    holes = [np.sum(chain[: np.max(np.flatnonzero(chain)) + 1][1:] == 0) for chain in together]
     if max(holes):
         message = f"up to {max(holes)} bins between visited ones were never visited by a chain."
         advice = "The step jumps over them: take wider bins or a smaller step_size."
@@ -151,6 +154,61 @@ def _learning(samples: Samples) -> Iterator[Finding]:
         message = f"θ is still moving: {drift:.2f} in total variation over the second half of the run."
         advice = "Run longer, or learn faster (a larger omega)."
         yield Finding("problem" if drift > 0.3 else "warning", "drift", drift, message, advice)
+
+
+def _basins(samples: Samples) -> Iterator[Finding]:
+    """The minima that the pilot found: whether the run has been there, and how well it knows their masses."""
+    basins = basin_masses(samples)
+    if basins is None:
+        return
+    energies, masses = basins
+    never = np.flatnonzero(masses.sum(axis=0) == 0)
+    if never.size:
+        message = f"{never.size} of {len(energies)} minima that the pilot found hold no draw, such as the one of energy"
+        message += f" {energies[never[0]]:.4g}."
+        advice = "The run cannot reach them, or hardly: run longer, or let the partition reach higher."
+        yield Finding("problem", "minima", float(never.size), message, advice)
+    if samples.chains > 1:
+        shares = masses.sum(axis=1)
+        own = masses / np.where(shares > 0, shares, 1.0)[:, None]
+        error = float(np.max(estimates.chain_error(shares / shares.sum(), own)))
+        if error > 0.03:
+            message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."
+            severity: Severity = "problem" if error > 0.1 else "warning"
+            yield Finding(severity, "crossings", error, message, "Run longer, or more chains.")
+
+
+def basin_masses(samples: Samples) -> tuple[np.ndarray, np.ndarray] | None:
+    """For a run with a pilot: the energies of the minima it found, and the weight of the draws nearest to each.
+
+    The weights have axes (chain, minimum) and sum to 1. Distances are in units of the scale of each coordinate.
+    """
+    found = samples.settings.get("automatic", {})
+    if "minima" not in found:
+        return None
+    energies = np.asarray(found["minimum_energies"], float)
+    every = max(1, samples.energies.shape[1] // 2000)  # enough for a share of draws
+    minima = _rows(found["minima"], found["scale"], 1)
+    draws = _rows(jax.tree.map(lambda leaf: leaf[:, ::every], samples.draws), found["scale"], 2)
+    distances = np.stack([np.sum((draws - minimum) ** 2, axis=-1) for minimum in minima], axis=-1)
+    nearest, weights = distances.argmin(axis=-1), samples.weights[:, ::every]
+    masses = np.stack([np.bincount(a, w, minlength=len(minima)) for a, w in zip(nearest, weights, strict=True)])
+    return energies, masses / masses.sum()
+
+
+def _rows(tree: Any, scale: Any, axes: int) -> np.ndarray:
+    """Positions as rows of numbers in units of the scale, behind some leading axes."""
+    leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(tree, is_leaf=_is_numbers)]
+    scales = [1.0] * len(leaves) if scale is None else jax.tree.leaves(scale, is_leaf=_is_numbers)
+    flat = [np.reshape(a / np.asarray(s), (*a.shape[:axes], -1)) for a, s in zip(leaves, scales, strict=True)]
+    return np.concatenate(flat, axis=-1)
+
+
+def _is_numbers(node: Any) -> bool:
+    """Whether a node is an array, or the nested list of numbers that a file makes of one."""
+    while isinstance(node, list) and node:
+        node = node[0]
+    return isinstance(node, (float, int, np.ndarray, jax.Array))
 
 
 def round_trips(samples: Samples) -> np.ndarray:

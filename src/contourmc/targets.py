@@ -111,7 +111,13 @@ def check_target(target: Target, positions: Position) -> None:
     """Raise unless the target gives one finite energy for each of a stack of starting positions."""
     one = jax.tree.map(lambda leaf: leaf[0], positions)
     if isinstance(target, (ExactEnergy, NoisyEnergy)):
-        value = jax.eval_shape(target.energy, one)
+        try:
+            value = jax.eval_shape(target.energy, one)
+        except Exception as error:
+            shapes = jax.tree.map(jnp.shape, one)
+            raise ValueError(
+                f"target={target.energy!r} is not possible: at an init of shape {shapes} it fails with {error!r}"
+            ) from error
         scalar = getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
         remedy = "an energy must be one float: sum over its terms, and check that init is one position"
         require(scalar, "target", value, remedy)
