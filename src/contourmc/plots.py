@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
+from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from contourmc import flattening
 from contourmc.flattening import Scheme
@@ -56,8 +57,9 @@ def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | Non
     if samples.theta is None or partition is None:
         raise ValueError(f"samples={samples!r} is not possible: this kernel has no θ")
     centres = partition.low + partition.width * (np.arange(partition.bins) - 0.5)
+    label = "learnt by all chains" if samples.one_theta else "learnt, each chain"
     for i, theta in enumerate(samples.theta):
-        ax.plot(centres, theta, color=BLUE, lw=0.8, alpha=0.5, label="learnt, each chain" if i == 0 else None)
+        ax.plot(centres, theta, color=BLUE, lw=0.8, alpha=0.5, label=label if i == 0 else None)
     if truth is not None:
         ax.plot(centres, np.where(truth > 0, truth, np.nan), "k.", ms=5, label="truth")
     ax.set(xlabel="energy", ylabel="θ, probability of the bin", yscale="log", title="Learnt θ")
@@ -90,6 +92,8 @@ def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes
     ax.figure.colorbar(points, ax=ax, label="gradient multiplier")
     top = 1.05 * float(np.quantile(samples.energies[chain], 0.999))
     ax.set(xlabel="step", ylabel="energy", title="Energy along a chain (red: uphill)", ylim=(None, top))
+    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.xaxis.set_major_locator(MaxNLocator(5))
     return ax
 
 

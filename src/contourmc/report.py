@@ -120,7 +120,7 @@ def _picture(samples: Samples, summary: dict[str, Any], file: Path) -> None:
 
     names = list(summary["coordinates"])
     columns = min(len(names), MARGINALS)
-    below = -(-columns // 3) + (1 if len(names) > 1 else 0)
+    below = -(-(columns + (len(names) > 1)) // 3)
     figure, axes = plt.subplots(1 + below, 3, figsize=(15, 4 * (1 + below)), layout="constrained", squeeze=False)
     plots.plot_energies(samples, ax=axes[0, 0])
     plots.plot_trace(samples, ax=axes[0, 1])
