@@ -260,9 +260,10 @@ def _conclude(walkers: Walkers, rungs: list[Rung], acceptance: float, chains: in
     free = min(int(np.argmax(left >= LEFT)) + 1, len(rungs) - 1) if np.any(left >= LEFT) else 2
     rung = rungs[free]
 
-    deepest = int(np.argmin(typical))
-    middle = np.concatenate([one.typical for one in rungs], axis=1)[:, deepest]
-    low, spread = float(np.median(middle)), float(np.std(middle))
+    at_one = np.concatenate([one.typical for one in rungs], axis=1)  # (step, walker)
+    deepest = basins == basins[np.argmin(typical)]
+    low = float(np.median(at_one[:, deepest]))
+    spread = float(np.sqrt(np.mean(np.var(at_one[:, relevant], axis=0))))
     high = max(float(np.quantile(rung.hot, 0.99)), low + 4 * spread)
     width = max(min(1.5 * spread, (high - low) / 8), (high - low) / 500)
     partition = Partition(low, width, 2 + int(np.ceil((high - low) / width)))
