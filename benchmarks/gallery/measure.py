@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from benchmarks.gallery import langevin
@@ -84,11 +84,11 @@ def measure(problem: Problem, methods: tuple[str, ...], budget: Budget, seeds: i
 def _measure_peer(
     problem: Problem, method: str, budget: Budget, seeds: int, tunings: dict[int, Tuning]
 ) -> Iterator[Measurement]:
-    peer, setting = PEERS[method], "tunes itself"
-    if peer.settings is not None and tunings:
-        setting = search(problem, peer, next(iter(tunings.values())), budget)
+    peer, setting, first = PEERS[method], "tunes itself", next(iter(tunings.values()), None)
+    if peer.settings is not None and first is not None:
+        setting = search(problem, peer, first, budget)
     for seed in range(seeds):
-        tuning = tunings.get(seed)
+        tuning = tunings.get(seed, first)  # another seed's where contourmc failed on this one
         if peer.settings is not None and tuning is None:
             yield Measurement(problem.name, method, seed, message="contourmc gave no step size and partition")
             continue
@@ -103,8 +103,8 @@ def _automatic(problem: Problem, budget: Budget, seed: int) -> tuple[Measurement
         tunings.append(langevin.tuning_of(samples))
         return from_samples(samples, samples.settings["steps"])
 
-    found = record(problem, AUTOMATIC, seed, run, "chosen by itself")
-    return found, tunings[0] if tunings else None
+    found = record(problem, AUTOMATIC, seed, run)
+    return (replace(found, setting=str(tunings[0])), tunings[0]) if tunings else (found, None)
 
 
 def search(problem: Problem, peer: Peer, tuning: Tuning, budget: Budget) -> Any:

@@ -83,11 +83,12 @@ def error_table(summaries: dict[str, dict[str, Summary]]) -> Table:
 
 def markdown(summaries: dict[str, dict[str, Summary]], settings: dict[str, Any]) -> str:
     """Everything that the documentation shows."""
-    size = f"{settings['chains']} chains × {settings['evaluations']:,} gradient evaluations, {settings['seeds']} seeds"
+    size = f"{settings['chains']} chains × {settings['evaluations']:,} gradient evaluations"
     lines = [
-        f"{size}; all chains start in one mode. Error: total variation between the pooled mode masses and the truth,",
-        "mean and worst over seeds. Diverged: runs with a number that is not finite, or an error; they have no error",
-        "in the mean. Evaluations are those of a chain; seconds are without compilation, which is shown apart.",
+        f"{size}; seeds: {settings['seeds']}; all",
+        "chains start in one mode. Error: total variation between the pooled mode masses and the truth, mean and worst",
+        "over seeds. Diverged: runs with a number that is not finite, or an error; they are left out of the other",
+        "columns. Evaluations are those of a chain; seconds are without compilation, which is shown apart.",
         "",
         "| problem | method | error | worst | diverged | evaluations | seconds | compilation |",
         "|---|---|--:|--:|--:|--:|--:|--:|",
