@@ -4,11 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= demo
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench bench-gallery clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 demo: $(VENV)/.ready  ## sample the paper's mixture with SGLD and CSGLD; writes $(OUT)/demo.png and results.json
 	$(BIN)/contourmc demo --out $(OUT) --force
@@ -23,6 +23,9 @@ lint: $(VENV)/.dev  ## ruff and pyright
 
 bench: $(VENV)/.bench  ## time per step beside BlackJAX and a C loop, in one run
 	$(BIN)/python -m benchmarks.speed
+
+bench-gallery: $(VENV)/.bench  ## the gallery by contourmc and its peers at equal evaluations: hours; QUICK=--quick: minutes
+	$(BIN)/python -m benchmarks.gallery $(QUICK)
 
 clean:  ## remove the virtual environment and the demo's output
 	rm -rf $(VENV) demo

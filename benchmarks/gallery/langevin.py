@@ -1,0 +1,59 @@
+"""The methods that run on our own engine: contourmc as it comes, SGLD, and reSGLD."""
+
+import jax.numpy as jnp
+
+import contourmc as cm
+from benchmarks.gallery.outcome import Budget, Outcome, Tuning, from_samples
+from contourmc.problems import Problem
+
+# SGLD has no Metropolis test and no preconditioner, and so may need a far smaller step than contourmc chose.
+STEP_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
+LADDERS = ((1.0, 5.0), (1.0, 20.0), (1.0, 2.0, 4.0, 8.0))
+
+
+def automatic(problem: Problem, steps: int, chains: int, seed: int) -> cm.Samples:
+    """contourmc with nothing chosen by hand; its pilot is part of the steps."""
+    start = jnp.asarray(problem.start)
+    return cm.sample(  # pyright: ignore[reportCallIssue]
+        problem.energy, init=start, steps=steps, chains=chains, seed=seed, progress=False
+    )
+
+
+def tuning_of(samples: cm.Samples) -> Tuning:
+    """What the automatic run chose."""
+    partition = samples.partition
+    if partition is None:
+        raise ValueError("the automatic run has no partition")
+    return Tuning(float(samples.settings["step_size"]), partition)
+
+
+def sgld_settings(tuning: Tuning) -> list[float]:
+    """Step sizes: contourmc's, and smaller ones."""
+    return [factor * tuning.step_size for factor in STEP_FACTORS]
+
+
+def sgld(problem: Problem, step_size: float, tuning: Tuning, budget: Budget, seed: int) -> Outcome:
+    """Plain SGLD, equal weights."""
+    return _run(problem, cm.sgld(step_size), budget, seed)
+
+
+def resgld_settings(tuning: Tuning) -> list[tuple[float, tuple[float, ...]]]:
+    """Step sizes as for SGLD, each with three ladders of temperatures."""
+    return [(step_size, ladder) for step_size in sgld_settings(tuning) for ladder in LADDERS]
+
+
+def resgld(
+    problem: Problem, setting: tuple[float, tuple[float, ...]], tuning: Tuning, budget: Budget, seed: int
+) -> Outcome:
+    """SGLD at two or more temperatures that exchange positions; every replica's evaluations count."""
+    step_size, ladder = setting
+    kernel = cm.replica_exchange(*(cm.sgld(step_size, temperature) for temperature in ladder))
+    return _run(problem, kernel, budget, seed)
+
+
+def _run(problem: Problem, kernel: cm.Kernel, budget: Budget, seed: int) -> Outcome:
+    steps, start = budget.evaluations // kernel.evaluations, jnp.asarray(problem.start)
+    samples = cm.sample(
+        problem.energy, init=start, steps=steps, kernel=kernel, chains=budget.chains, seed=seed, progress=False
+    )
+    return from_samples(samples, steps * kernel.evaluations)

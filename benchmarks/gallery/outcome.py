@@ -1,0 +1,88 @@
+"""What every method is given and gives back, and how far that is from the truth."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+import contourmc as cm
+from contourmc.estimates import normalise
+from contourmc.problems import Problem
+
+
+@dataclass(frozen=True)
+class Budget:
+    """evaluations: of the gradient, in each chain, everything included.  chains: how many there are."""
+
+    evaluations: int
+    chains: int
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What contourmc chose by itself, handed to the methods that cannot choose.
+
+    step_size: ε.  partition: the energy bins.
+    """
+
+    step_size: float
+    partition: cm.Partition
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """positions: (chain, draw, *shape).  log_weights: (chain, draw).
+    evaluations: of the gradient, really spent, in each chain; a mean where chains differ.
+    seconds: without compilation.  compile_seconds: of the compilation, here or in an earlier run; on our own engine
+        next to nothing if an earlier run, of the search say, was compiled alike.
+    """
+
+    positions: Float[np.ndarray, "chains draws *shape"]
+    log_weights: Float[np.ndarray, "chains draws"]
+    evaluations: float
+    seconds: float
+    compile_seconds: float
+
+
+class NotFiniteError(ArithmeticError):
+    """A method gave draws or weights that are not finite."""
+
+
+def mass_error(problem: Problem, positions: np.ndarray, log_weights: np.ndarray) -> float:
+    """Total variation between the weighted mode masses, pooled over chains that count alike, and the truth."""
+    bad = ~(np.isfinite(positions.reshape(len(positions), -1)).all(axis=1) & ~np.isnan(log_weights).any(axis=1))
+    bad |= ~np.isfinite(log_weights.max(axis=1))
+    if bad.any():
+        raise NotFiniteError(f"{bad.sum()} of {len(bad)} chains are not finite")
+    labels = problem.mode(np.asarray(positions, float))
+    weights = normalise(log_weights) / len(log_weights)
+    masses = np.bincount(labels.ravel(), weights.ravel(), minlength=problem.modes)
+    return float(np.abs(masses - problem.masses).sum() / 2)
+
+
+def from_samples(samples: cm.Samples, evaluations: float) -> Outcome:
+    """The outcome of a run of ours."""
+    positions = np.asarray(samples.draws)
+    return Outcome(positions, samples.log_weights, evaluations, samples.seconds, samples.compile_seconds)
+
+
+def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[..., Any], float]:
+    """The program for arguments like these, and the seconds it took to compile."""
+    began = time.perf_counter()
+    program = jax.jit(function).lower(*arguments).compile()
+    return program, time.perf_counter() - began
+
+
+def log_density(problem: Problem) -> Callable[[Any], Any]:
+    """−U of a vector, also where the problem has a number for a position."""
+    shape = problem.start.shape
+    return lambda x: -problem.energy(x.reshape(shape))
+
+
+def thinned(count: float) -> int:
+    """One draw in how many to keep of `count`, so that about 10,000 remain, as contourmc does."""
+    return max(1, int(count) // 10_000)
