@@ -14,9 +14,7 @@ LADDERS = ((1.0, 5.0), (1.0, 20.0), (1.0, 2.0, 4.0, 8.0))
 def automatic(problem: Problem, steps: int, chains: int, seed: int) -> cm.Samples:
     """contourmc with nothing chosen by hand; its pilot is part of the steps."""
     start = jnp.asarray(problem.start)
-    return cm.sample(  # pyright: ignore[reportCallIssue]
-        problem.energy, init=start, steps=steps, chains=chains, seed=seed, progress=False
-    )
+    return cm.sample(problem.energy, init=start, steps=steps, chains=chains, seed=seed, progress=False)
 
 
 def tuning_of(samples: cm.Samples) -> Tuning:
