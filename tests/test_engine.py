@@ -63,9 +63,9 @@ def test_draws_are_the_path_of_the_kernel_itself():
     steps, burn_in, thin = 50, 11, 3
     result = run(steps=steps, burn_in=burn_in, thin=thin, chains=1)
     key = jax.random.fold_in(jax.random.key(3), 0)
-    chain = engine.start(KERNEL, key, jnp.float32(0.0))
     plan = engine.make_plan(TARGET, KERNEL, jnp.float32(0.0), steps, thin)
-    inputs = engine._prepare(TARGET, KERNEL, chain, jnp.int32(1), plan.block)
+    chain = engine.start(TARGET, KERNEL, plan, key, jnp.float32(0.0))
+    inputs = engine._prepare(TARGET, KERNEL, key, chain.state.position, jnp.int32(1), plan.block)
     state, positions, weights = chain.state, [], []
     for i in range(steps):
         target_inputs, kernel_inputs = jax.tree.map(lambda leaf, i=i: leaf[i], inputs)

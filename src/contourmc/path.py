@@ -18,17 +18,17 @@ class Path:
 
     steps: the step of each mark.
     log_weights: log Σ w over the stretch that ends at the mark; −∞ during burn-in.
-    means, squares: weighted means over the stretch of x and of (x − centre)².
-    centre: the starting positions.
+    means, squares: weighted means over the stretch of x and of (x − centre)²; None for large positions.
+    centre: the starting positions; None for large positions.
     theta: θ at the mark, or None for a kernel that learns none.
     visits: how many steps began in each bin up to the mark, or None.
     """
 
     steps: Int[np.ndarray, " marks"]
     log_weights: Float[np.ndarray, "chains marks"]
-    means: Position
-    squares: Position
-    centre: Position
+    means: Position | None
+    squares: Position | None
+    centre: Position | None
     theta: Float[np.ndarray, "chains marks bins"] | None
     visits: Int[np.ndarray, "chains marks bins"] | None
 
@@ -37,8 +37,8 @@ class Stretch(NamedTuple):
     """Weighted estimates of each chain over some steps: log Σ w, and the means of x and (x − centre)²."""
 
     log_weight: Float[np.ndarray, " chains"]
-    mean: Position
-    square: Position
+    mean: Position | None
+    square: Position | None
 
 
 class PathRecorder:
@@ -85,7 +85,7 @@ class PathRecorder:
             self._visits.append(visits)
 
 
-def _stretch(totals: Totals, centre: Position) -> Stretch:
+def _stretch(totals: Totals, centre: Position | None) -> Stretch:
     weight = np.asarray(totals.weight, float)
     safe = np.where(weight > 0, weight, 1.0)
     with np.errstate(divide="ignore"):

@@ -26,7 +26,7 @@ class Samples:
     Chains are independent estimates of the same thing: within a chain a draw counts by its weight, and all
     chains count alike.
 
-    draws: kept positions, a pytree like the position with leading axes (chain, draw).
+    draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored.
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
     steps: the step of each kept draw.
     path: estimates and θ along the run, from every step.
@@ -34,9 +34,11 @@ class Samples:
     seconds: how long it took, without compilation.
     compile_seconds: how long compilation took; next to nothing when an equal run came before.
     interrupted: whether the run was ended early from the keyboard.
+    target_states: what the target carried beside each kept position, such as batch-norm statistics, or None.
+    average: the result of the run's model average, or None.
     """
 
-    draws: Position
+    draws: Position | None
     energies: Float[np.ndarray, "chains draws"]
     log_weights: Float[np.ndarray, "chains draws"]
     multipliers: Float[np.ndarray, "chains draws"]
@@ -46,6 +48,8 @@ class Samples:
     seconds: float
     compile_seconds: float = 0.0
     interrupted: bool = False
+    target_states: Any = None
+    average: Any = None
 
     @property
     def chains(self) -> int:
@@ -69,12 +73,17 @@ class Samples:
         return estimates.normalise(self.log_weights) / self.chains
 
     def mean(self, *, by_chain: bool = False) -> Position:
-        """The mean of every coordinate, from every step after burn-in."""
+        """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        if self.path.means is None:
+            return self.expectation(lambda position: position, by_chain=by_chain)
         means = merge_path(self.path).mean
         return means if by_chain else jax.tree.map(lambda leaf: leaf.mean(axis=0), means)
 
     def variance(self) -> Position:
-        """The variance of every coordinate, from every step after burn-in."""
+        """The variance of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        if self.path.means is None:
+            mean = self.mean()
+            return self.expectation(lambda position: jax.tree.map(lambda x, m: (x - m) ** 2, position, mean))
         whole = merge_path(self.path)
         second = jax.tree.map(
             lambda square, mean, centre: square - (mean - centre) ** 2 + mean**2,
@@ -95,12 +104,13 @@ class Samples:
         if by == "chains":
             require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
             return jax.tree.map(lambda leaf: leaf.std(axis=0, ddof=1) / self.chains**0.5, self.mean(by_chain=True))
+        require(self.path.means is not None, "by", by, "the path of a large position has no means; use by='chains'")
         return jax.tree.map(lambda leaf: estimates.batch_error(self.path.log_weights, leaf), self.path.means)
 
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:
         """The weighted mean of any function of a position, over the kept draws."""
         weights = self.weights * (self.chains if by_chain else 1)
-        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.draws))
+        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self._stored))
         axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
         return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)
 
@@ -110,13 +120,13 @@ class Samples:
         fine = bool(np.all((levels >= 0) & (levels <= 1)))
         require(fine, "probabilities", probabilities, "give numbers between 0 and 1")
         weights = self.weights.ravel()
-        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.draws)
+        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self._stored)
 
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
         """The weighted density of one number: a function of the position, or the position if it is one."""
-        values = self.draws if function is None else jax.vmap(jax.vmap(function))(self.draws)
+        values = self._stored if function is None else jax.vmap(jax.vmap(function))(self._stored)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
         require(
@@ -133,7 +143,7 @@ class Samples:
         Accounts for the weights, for the correlation along a chain, and for chains that disagree.
         """
         weights = self.weights
-        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.draws)
+        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self._stored)
 
     def resample(self, count: int, seed: int = 0) -> Position:
         """Equally weighted draws by systematic resampling, in the order of chains and steps.
@@ -142,7 +152,7 @@ class Samples:
         """
         count = require_count("count", count, 1, "ask for at least 1 draw")
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))
-        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.draws)
+        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self._stored)
 
     def diagnose(self) -> "Diagnosis":
         """What a careful person checks before trusting the run, in words."""
@@ -168,6 +178,11 @@ class Samples:
         from contourmc.storage import load
 
         return load(FilePath(file))
+
+    @property
+    def _stored(self) -> Position:
+        require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
+        return self.draws
 
     def __repr__(self) -> str:
         kind = self.settings.get("kernel", {}).get("kind", "?")

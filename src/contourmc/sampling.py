@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from contourmc import engine
+from contourmc.averages import Average
 from contourmc.checks import require, require_count
 from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
@@ -48,6 +49,8 @@ def sample(
     thin: int | None = None,
     per_chain_init: bool = False,
     progress: bool | None = None,
+    average: Average | None = None,
+    store: bool = True,
 ) -> Samples:
     """Run `chains` independent chains of `steps` steps each and return their weighted draws.
 
@@ -58,9 +61,12 @@ def sample(
     kernel: how to move, for example `csgld(...)`.
     seed: the same seed gives the same draws on the same machine; chain i does not depend on `chains`.
     burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given.
-    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given. Means and variances use
-        every step all the same.
+    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions.
+        Means and variances use every step all the same, unless a position has more than 16,384 numbers.
     progress: show a progress bar; by default only on a terminal.
+    average: what to average over the kept draws while the run goes on, for example a
+        `ClassificationAverage`; the result is `Samples.average`.
+    store: whether the positions of kept draws are stored; an `average` does not need them.
 
     Ctrl-C ends the run and returns what there is, marked `interrupted`. A number that is not finite
     raises a `DivergenceError`, which carries the draws so far.
@@ -73,15 +79,23 @@ def sample(
     burn_in = require_count("burn_in", steps // 10 if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
     kept = steps - burn_in
-    thin = require_count("thin", max(1, kept // 10_000) if thin is None else thin, 1, "give 1 or more")
-    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
 
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
     check_target(target, positions)
-    plan = engine.make_plan(target, kernel, jax.tree.map(lambda leaf: leaf[0], positions), steps, thin)
-    stacked = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
-    run = _Run(target, kernel, plan, steps, burn_in, _groups(stacked, plan))
+    one = jax.tree.map(lambda leaf: leaf[0], positions)
+    if thin is None:
+        room = 2**28 // engine.position_size(positions) if store else 10_000
+        thin = max(1, kept // min(10_000, max(1, room)))
+    thin = require_count("thin", thin, 1, "give 1 or more")
+    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
+    plan = engine.make_plan(target, kernel, one, steps, thin, average=average, store=store)
+
+    def start(key: Array, position: Position) -> Chain:
+        return engine.start(target, kernel, plan, key, position, average)
+
+    groups = _groups(jax.vmap(start)(keys, positions), plan)
+    run = _Run(target, kernel, plan, steps, burn_in, groups, average)
     settings = {
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
         "kernel": describe(kernel), "target": describe(target),
@@ -126,22 +140,31 @@ def _groups(chains: Chain, plan: Plan) -> list[Chain]:
 class _Run:
     """A run in progress: the chains, and what has been collected."""
 
-    def __init__(self, target: Target, kernel: Kernel, plan: Plan, steps: int, burn_in: int, groups: list[Chain]):
-        self.target, self.kernel, self.plan = target, kernel, plan
+    def __init__(
+        self,
+        target: Target,
+        kernel: Kernel,
+        plan: Plan,
+        steps: int,
+        burn_in: int,
+        groups: list[Chain],
+        average: Average | None,
+    ):
+        self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
         self.steps, self.burn_in = steps, burn_in
         self.groups = self.block_start = groups  # as they are, and as they were when the block began
         self.step = 0  # done so far
         self.failure = ""
         self.compile_seconds = 0.0
-        self.draws = [_no_draws(groups)]
+        self.draws = [_no_draws(kernel, plan, groups)]
         self.recorder = PathRecorder(plan.stretch, groups)
 
     def to_the_end(self, report: Callable[[int, Draws], None]) -> None:
         """Run segment after segment; after each, everything here is consistent."""
         began = time.perf_counter()
-        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0])
+        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0], self.average)
         self.compile_seconds = time.perf_counter() - began
-        plan, count = self.plan, 64
+        plan, count = self.plan, min(64, self.plan.block)
         with ThreadPoolExecutor(min(_cores(), len(self.groups))) as pool:
             while self.step < self.steps:
                 last = self.step + min(count, plan.segment_steps)
@@ -162,8 +185,11 @@ class _Run:
     def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
         """What has been collected so far."""
         draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
+        sums = gather(self.groups, lambda chain: chain.average)
         return Samples(
             draws=draws.position,
+            target_states=draws.target_state,
+            average=None if self.average is None else self.average.finish(sums),
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
@@ -177,16 +203,19 @@ class _Run:
 
     def _segment(self, group: Chain, last: int) -> Segment:
         first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
-        return jax.block_until_ready(self.program(group, first, end, burn_in))
+        return jax.block_until_ready(self.program(self.target, group, first, end, burn_in, self.average))
 
     def _collect(self, parts: list[Segment], last: int) -> None:
         """Take over the chains, the complete draws and the sums of a segment."""
         before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
-        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
         self.step, self.groups = last, [part.chains for part in parts]
         if last % self.plan.block == 0:
             self.block_start = self.groups
-        self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
+        new = self.draws[0]  # none
+        if after > before:
+            draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
+            new = jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)
+        self.draws.append(new)
         self.recorder.add(last, self.groups)
 
     def _fail(self, parts: list[Segment]) -> None:
@@ -214,12 +243,14 @@ class _Run:
         )
 
 
-def _no_draws(groups: list[Chain]) -> Draws:
+def _no_draws(kernel: Kernel, plan: Plan, groups: list[Chain]) -> Draws:
     """Draws of all chains, none of them yet."""
-    positions = gather(groups, lambda chain: chain.centre)
+    stored = gather(
+        groups, lambda chain: (kernel.draw(chain.state), chain.target_state) if plan.store else (None, None)
+    )
     chains = sum(group.finite.shape[0] for group in groups)
     column = np.zeros((chains, 0), jnp.result_type(float))
-    return Draws(jax.tree.map(lambda leaf: leaf[:, None][:, :0], positions), column, column, column)
+    return Draws(*jax.tree.map(lambda leaf: leaf[:, None][:, :0], stored), column, column, column)
 
 
 def _cores() -> int:
