@@ -5,7 +5,10 @@ from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
 from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
+from contourmc.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
 from contourmc.partition import Partition
+from contourmc.posterior import Posterior
+from contourmc.priors import GaussianPrior
 from contourmc.samples import Samples
 from contourmc.sampling import DivergenceError, sample
 from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
@@ -14,15 +17,20 @@ from contourmc.targets import ExactEnergy, NoisyEnergy, Target
 __version__ = "0.1.0"
 
 __all__ = [
+    "CategoricalLikelihood",
     "CyclicCosine",
     "DivergenceError",
     "ExactEnergy",
     "ExponentialDecay",
+    "GaussianLikelihood",
+    "GaussianPrior",
+    "HeteroscedasticLikelihood",
     "Info",
     "Kernel",
     "NoisyEnergy",
     "Partition",
     "Polynomial",
+    "Posterior",
     "Samples",
     "Target",
     "contour",

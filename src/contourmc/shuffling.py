@@ -24,13 +24,16 @@ def shuffled(key: PRNGKeyArray, places: Int[Array, "..."], size: int) -> Int[Arr
     """What stands in the given places when 0 … size−1 are put in the random order that belongs to the key."""
     a = max(1, math.isqrt(size - 1) + 1)  # a·b exceeds the size by less than its root: few are sent again
     b = -(-size // a)
-    keys = jax.random.bits(key, (2 * _ROUNDS,), jnp.uint32)
+    keys = jax.random.bits(key, (_ROUNDS, 2), jnp.uint32)
+
+    def exchange(i: Array, halves: tuple[Array, Array]) -> tuple[Array, Array]:
+        left, right = halves
+        left = _shift(left, right, keys[i, 0], a)
+        return left, _shift(right, left, keys[i, 1], b)
 
     def once(place: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
-        left, right = place // b, place % b
-        for even, odd in zip(keys[::2], keys[1::2], strict=True):
-            left = _shift(left, right, even, a)
-            right = _shift(right, left, odd, b)
+        # A loop, for written out the compiler would fuse all rounds, and take minutes.
+        left, right = jax.lax.fori_loop(0, _ROUNDS, exchange, (place // b, place % b))
         return left * b + right
 
     def again(place: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
