@@ -1,5 +1,7 @@
 """contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
 
+from contourmc.averages import Average
+from contourmc.classification import ClassificationAverage
 from contourmc.kernels.base import Info, Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
 from contourmc.kernels.replica_exchange import replica_exchange
@@ -9,6 +11,7 @@ from contourmc.likelihoods import CategoricalLikelihood, GaussianLikelihood, Het
 from contourmc.partition import Partition
 from contourmc.posterior import Posterior
 from contourmc.priors import GaussianPrior
+from contourmc.regression import RegressionAverage
 from contourmc.samples import Samples
 from contourmc.sampling import DivergenceError, sample
 from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
@@ -17,7 +20,9 @@ from contourmc.targets import ExactEnergy, NoisyEnergy, Target
 __version__ = "0.1.0"
 
 __all__ = [
+    "Average",
     "CategoricalLikelihood",
+    "ClassificationAverage",
     "CyclicCosine",
     "DivergenceError",
     "ExactEnergy",
@@ -31,6 +36,7 @@ __all__ = [
     "Partition",
     "Polynomial",
     "Posterior",
+    "RegressionAverage",
     "Samples",
     "Target",
     "contour",

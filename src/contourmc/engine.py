@@ -33,8 +33,8 @@ class Totals(NamedTuple):
 
     log_scale: Float[Array, "..."]
     weight: Float[Array, "..."]
-    first: Position | None
-    second: Position | None
+    first: Position
+    second: Position
 
 
 class Chain(NamedTuple):
@@ -53,7 +53,7 @@ class Chain(NamedTuple):
     state: Any
     target_state: Any
     average: Any
-    centre: Position | None
+    centre: Position
     totals: Totals
     finite: Bool[Array, "..."]
 
@@ -61,7 +61,7 @@ class Chain(NamedTuple):
 class Draws(NamedTuple):
     """Kept draws, stacked along an axis; position and state are None in a run that does not store them."""
 
-    position: Position | None
+    position: Position
     target_state: Any
     energy: Float[Array | np.ndarray, "..."]
     log_weight: Float[Array | np.ndarray, "..."]
@@ -354,7 +354,8 @@ def _no_totals(position: Position | None) -> Totals:
 def _no_draws(kernel: Kernel, plan: Plan, chain: Chain, rows: int) -> Draws:
     column = jnp.zeros(rows, jnp.result_type(float))
     stored = (kernel.draw(chain.state), chain.target_state) if plan.store else (None, None)
-    return Draws(*jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), stored), column, column, column)
+    position, beside = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), stored)
+    return Draws(position, beside, column, column, column)
 
 
 def _write(draws: Draws, new: Draws, row: Array) -> Draws:

@@ -37,7 +37,7 @@ class GaussianLikelihood:
         inputs, targets = batch
         return _normal(targets, *self.predict(params, inputs))
 
-    def predict(self, params: Any, inputs: Any) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    def predict(self, params: Any, inputs: Any) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """The mean and variance of y for each input."""
         mean = _column(self.apply(params, inputs))
         return mean, jnp.full_like(mean, self.noise**2)
@@ -116,6 +116,6 @@ def _normal(targets: Array, mean: Array, variance: Array) -> Float[Array, " n"]:
     return -0.5 * ((targets - mean) ** 2 / variance + jnp.log(variance) + math.log(2 * math.pi))
 
 
-def _column(values: Array) -> Float[Array, " n"]:
-    """A vector, from a vector or a matrix with one column."""
+def _column(values: Array) -> Float[Array, "..."]:
+    """A vector, from a vector or a matrix with one column; anything else as it is."""
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

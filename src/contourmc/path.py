@@ -26,9 +26,9 @@ class Path:
 
     steps: Int[np.ndarray, " marks"]
     log_weights: Float[np.ndarray, "chains marks"]
-    means: Position | None
-    squares: Position | None
-    centre: Position | None
+    means: Position
+    squares: Position
+    centre: Position
     theta: Float[np.ndarray, "chains marks bins"] | None
     visits: Int[np.ndarray, "chains marks bins"] | None
 
@@ -37,8 +37,8 @@ class Stretch(NamedTuple):
     """Weighted estimates of each chain over some steps: log Σ w, and the means of x and (x − centre)²."""
 
     log_weight: Float[np.ndarray, " chains"]
-    mean: Position | None
-    square: Position | None
+    mean: Position
+    square: Position
 
 
 class PathRecorder:
@@ -85,7 +85,7 @@ class PathRecorder:
             self._visits.append(visits)
 
 
-def _stretch(totals: Totals, centre: Position | None) -> Stretch:
+def _stretch(totals: Totals, centre: Position) -> Stretch:
     weight = np.asarray(totals.weight, float)
     safe = np.where(weight > 0, weight, 1.0)
     with np.errstate(divide="ignore"):

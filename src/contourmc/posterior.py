@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from contourmc.checks import require, require_count
 from contourmc.kernels.base import Position
@@ -70,7 +70,7 @@ class Posterior(Target, arrays=("data", "state")):
 
     def prepare(
         self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
-    ) -> tuple[Int[Array, "steps batch"] | None, PRNGKeyArray | None]:
+    ) -> tuple[Int[Array, "steps batch"] | None, Key[Array, " steps"] | None]:
         """The observations of each step's batch, and a key to augment it."""
         order_key, augment_key = jax.random.split(key)
         keys = None if self.augment is None else jax.vmap(jax.random.fold_in, (None, 0))(augment_key, steps)

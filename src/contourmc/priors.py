@@ -26,13 +26,16 @@ class GaussianPrior:
 
     def __post_init__(self):
         object.__setattr__(self, "groups", tuple(dict(self.groups).items()))  # hashable
-        for argument, value in (("precision", self.precision), *((f"groups[{n!r}]", v) for n, v in self.groups)):
+        for argument, value in (
+            ("precision", self.precision),
+            *((f"groups[{n!r}]", v) for n, v in dict(self.groups).items()),
+        ):
             require_number(argument, value, "a precision must be 0 or more", positive=False)
 
     def __call__(self, position: Position) -> Float[Array, ""]:
         leaves = jax.tree_util.tree_leaves_with_path(position)
         paths = [jax.tree_util.keystr(path, simple=True, separator=".").split(".") for path, _ in leaves]
-        for name, _ in self.groups:
+        for name in dict(self.groups):
             remedy = f"it fits no parameter; there are {', '.join('.'.join(path) for path in paths)}"
             require(any(name in path for path in paths), "groups", name, remedy)
         terms = [
@@ -42,4 +45,4 @@ class GaussianPrior:
         return jnp.sum(jnp.stack(terms))
 
     def _precision_of(self, path: list[str]) -> float:
-        return next((precision for name, precision in self.groups if name in path), self.precision)
+        return next((value for name, value in dict(self.groups).items() if name in path), self.precision)

@@ -38,7 +38,7 @@ class Samples:
     average: the result of the run's model average, or None.
     """
 
-    draws: Position | None
+    draws: Position
     energies: Float[np.ndarray, "chains draws"]
     log_weights: Float[np.ndarray, "chains draws"]
     multipliers: Float[np.ndarray, "chains draws"]
@@ -110,7 +110,7 @@ class Samples:
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:
         """The weighted mean of any function of a position, over the kept draws."""
         weights = self.weights * (self.chains if by_chain else 1)
-        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self._stored))
+        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.positions))
         axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
         return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)
 
@@ -120,13 +120,13 @@ class Samples:
         fine = bool(np.all((levels >= 0) & (levels <= 1)))
         require(fine, "probabilities", probabilities, "give numbers between 0 and 1")
         weights = self.weights.ravel()
-        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self._stored)
+        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.positions)
 
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
         """The weighted density of one number: a function of the position, or the position if it is one."""
-        values = self._stored if function is None else jax.vmap(jax.vmap(function))(self._stored)
+        values = self.positions if function is None else jax.vmap(jax.vmap(function))(self.positions)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
         require(
@@ -143,7 +143,7 @@ class Samples:
         Accounts for the weights, for the correlation along a chain, and for chains that disagree.
         """
         weights = self.weights
-        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self._stored)
+        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.positions)
 
     def resample(self, count: int, seed: int = 0) -> Position:
         """Equally weighted draws by systematic resampling, in the order of chains and steps.
@@ -152,7 +152,7 @@ class Samples:
         """
         count = require_count("count", count, 1, "ask for at least 1 draw")
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))
-        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self._stored)
+        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.positions)
 
     def diagnose(self) -> "Diagnosis":
         """What a careful person checks before trusting the run, in words."""
@@ -180,7 +180,8 @@ class Samples:
         return load(FilePath(file))
 
     @property
-    def _stored(self) -> Position:
+    def positions(self) -> Position:
+        """The stored draws; raises if there are none."""
         require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
         return self.draws
 

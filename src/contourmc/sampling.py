@@ -250,7 +250,8 @@ def _no_draws(kernel: Kernel, plan: Plan, groups: list[Chain]) -> Draws:
     )
     chains = sum(group.finite.shape[0] for group in groups)
     column = np.zeros((chains, 0), jnp.result_type(float))
-    return Draws(*jax.tree.map(lambda leaf: leaf[:, None][:, :0], stored), column, column, column)
+    position, beside = jax.tree.map(lambda leaf: leaf[:, None][:, :0], stored)
+    return Draws(position, beside, column, column, column)
 
 
 def _cores() -> int:

@@ -72,7 +72,7 @@ class ReplicaExchange(Kernel):
         return tuple(target.prepare(key, x, steps) for key, x in zip(keys, position, strict=True))
 
     def evaluate(
-        self, target: "Target", inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: None
+        self, target: "Target", inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: Any
     ) -> tuple[Any, Any, None]:
         remedy = "replicas exchange positions and cannot carry a state beside them; use a contour kernel"
         require(target_state is None, "target", "a target with a state", remedy)
