@@ -127,9 +127,9 @@ def make_plan(
     state = kernel.init(position)
     prepare_one = partial(_prepare, target, kernel, position=state.position, block=1)
     one_step = jax.eval_shape(prepare_one, key=jax.random.key(0), first=jnp.int32(1))
-    inputs_size = sum(leaf.size for leaf in jax.tree.leaves(one_step))
-    # Noise of a block takes a few ms, far less than a segment; for networks at least what 16 MiB hold of 8 steps.
-    block = min(1024, max(1, 2**16 // inputs_size, min(8, 2**22 // inputs_size)))
+    most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
+    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it.
+    block = min(1024, max(1, 2**16 // most, min(8, 2**22 // most)))
     blocks = -(-steps // block)
     # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
     marks = min(max(25, blocks // 32), 100)
