@@ -136,6 +136,13 @@ def test_the_average_does_not_change_the_run(regression_run):
     assert plain.average is None
 
 
+def test_a_divergence_during_burn_in_is_not_hidden_by_an_empty_average():
+    posterior = cm.Posterior(REGRESSION, cm.GaussianPrior(1.0), (X, Y), batch_size=20)
+    with pytest.raises(cm.DivergenceError) as caught:
+        cm.sample(posterior, init=init, steps=1000, kernel=cm.sgld(10.0), average=regression_average())
+    assert caught.value.samples.average is None
+
+
 def test_weights_of_any_size_and_their_tempering():
     """Log weights of ±10⁶: one draw carries all, and it is told; equal weights on demand."""
 

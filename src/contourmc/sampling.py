@@ -185,11 +185,11 @@ class _Run:
     def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
         """What has been collected so far."""
         draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
-        sums = gather(self.groups, lambda chain: chain.average)
+        average = self.average if draws.energy.shape[1] else None
         return Samples(
             draws=draws.position,
             target_states=draws.target_state,
-            average=None if self.average is None else self.average.finish(sums),
+            average=None if average is None else average.finish(gather(self.groups, lambda chain: chain.average)),
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
