@@ -137,7 +137,7 @@ def costly_gradient() -> dict[str, Contender]:
 def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps: int | None = None) -> Contender:
     """One chain in the compiled program of the library, as a long run calls it: a stretch, unless given."""
     plan = engine.make_plan(target, kernel, start, 10_000_000, thin)
-    chain = engine.start(kernel, jax.random.key(0), start)
+    chain = engine.start(target, kernel, plan, jax.random.key(0), start)
     stack = jax.tree.map(lambda leaf: leaf[None], chain)
     steps = steps or plan.stretch
     first, last, burn_in = np.array([1, steps, 0], np.int32)

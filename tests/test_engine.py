@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc import engine, sampling
+from contourmc import engine
+from contourmc import run as running
 from contourmc.fusion import can_fuse
 from contourmc.problems import GaussianMixture
 
@@ -36,7 +37,7 @@ def test_same_seed_gives_the_same_bits_and_another_seed_does_not():
 def test_cutting_a_run_into_segments_does_not_change_a_bit(monkeypatch):
     """Segments follow the clock; with no time at all each is a single step, blocks are cut everywhere."""
     whole = run(steps=2100)
-    monkeypatch.setattr(sampling, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(running, "SEGMENT_SECONDS", 0.0)
     cut = run(steps=2100)
     assert same(whole.draws, cut.draws)
     assert same(whole.theta, cut.theta)
@@ -63,9 +64,9 @@ def test_draws_are_the_path_of_the_kernel_itself():
     steps, burn_in, thin = 50, 11, 3
     result = run(steps=steps, burn_in=burn_in, thin=thin, chains=1)
     key = jax.random.fold_in(jax.random.key(3), 0)
-    chain = engine.start(KERNEL, key, jnp.float32(0.0))
     plan = engine.make_plan(TARGET, KERNEL, jnp.float32(0.0), steps, thin)
-    inputs = engine._prepare(TARGET, KERNEL, chain, jnp.int32(1), plan.block)
+    chain = engine.start(TARGET, KERNEL, plan, key, jnp.float32(0.0))
+    inputs = engine._prepare(TARGET, KERNEL, key, chain.state.position, jnp.int32(1), plan.block)
     state, positions, weights = chain.state, [], []
     for i in range(steps):
         target_inputs, kernel_inputs = jax.tree.map(lambda leaf, i=i: leaf[i], inputs)

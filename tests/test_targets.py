@@ -23,7 +23,7 @@ def first(inputs):
 @pytest.mark.parametrize("target", [ExactEnergy(energy), NoisyEnergy(energy)])
 def test_energy_and_gradient(target):
     """Without variance, a noisy energy is the exact one."""
-    inputs = target.prepare(jax.random.key(0), POSITION, 5)
+    inputs = target.prepare(jax.random.key(0), POSITION, jnp.arange(1, 6))
     assert jax.tree.leaves(inputs) == []
     value, gradient = jax.jit(target.evaluate)(first(inputs), POSITION)
     assert value == 7 + 64
@@ -38,7 +38,7 @@ def test_noise_has_the_variance_asked_for():
     """
     steps = 20_000
     target = NoisyEnergy(energy, gradient_variance=4.0, energy_variance=9.0)
-    inputs = target.prepare(jax.random.key(1), POSITION, steps)
+    inputs = target.prepare(jax.random.key(1), POSITION, jnp.arange(1, steps + 1))
     values, gradients = jax.jit(jax.vmap(target.evaluate, (0, None)))(inputs, POSITION)
     exact = jax.grad(energy)(POSITION)
     noise = [(values - energy(POSITION)) / 3, (gradients["b"] - exact["b"]) / 2]
@@ -56,16 +56,18 @@ def test_one_kind_of_noise_leaves_the_other_exact():
     key = jax.random.key(2)
     for settings, value_is_exact in (({"gradient_variance": 1.0}, True), ({"energy_variance": 1.0}, False)):
         target = NoisyEnergy(energy, **settings)
-        value, gradient = target.evaluate(first(target.prepare(key, POSITION, 1)), POSITION)
+        value, gradient = target.evaluate(first(target.prepare(key, POSITION, jnp.arange(1, 2))), POSITION)
         assert (value == energy(POSITION)) == value_is_exact
         assert (gradient["b"] == 48) != value_is_exact
 
 
-def test_randomness_depends_on_the_key_alone():
-    target = NoisyEnergy(energy, 1.0, 1.0)
-    once, again, other = (target.prepare(jax.random.key(seed), POSITION, 3) for seed in (0, 0, 1))
+def test_randomness_depends_on_the_key_and_the_steps_alone():
+    target, steps = NoisyEnergy(energy, 1.0, 1.0), jnp.arange(1, 4)
+    once, again, other = (target.prepare(jax.random.key(seed), POSITION, steps) for seed in (0, 0, 1))
     jax.tree.map(np.testing.assert_array_equal, once, again)
     assert not np.any(once[1] == other[1])
+    later = target.prepare(jax.random.key(0), POSITION, steps + 3)
+    assert not np.any(np.isin(once[1], later[1]))
 
 
 def test_targets_of_the_same_function_are_equal():

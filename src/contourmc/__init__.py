@@ -1,5 +1,7 @@
 """contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
 
+from contourmc.averages import Average
+from contourmc.classification import ClassificationAverage
 from contourmc.kernels.adjusted import adjusted
 from contourmc.kernels.base import Info, Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
@@ -7,7 +9,11 @@ from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
+from contourmc.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
 from contourmc.partition import Partition
+from contourmc.posterior import Posterior
+from contourmc.priors import GaussianPrior
+from contourmc.regression import RegressionAverage
 from contourmc.run import DivergenceError
 from contourmc.samples import Samples
 from contourmc.sampling import sample
@@ -17,15 +23,23 @@ from contourmc.targets import ExactEnergy, NoisyEnergy, Target
 __version__ = "0.1.0"
 
 __all__ = [
+    "Average",
+    "CategoricalLikelihood",
+    "ClassificationAverage",
     "CyclicCosine",
     "DivergenceError",
     "ExactEnergy",
     "ExponentialDecay",
+    "GaussianLikelihood",
+    "GaussianPrior",
+    "HeteroscedasticLikelihood",
     "Info",
     "Kernel",
     "NoisyEnergy",
     "Partition",
     "Polynomial",
+    "Posterior",
+    "RegressionAverage",
     "Samples",
     "Target",
     "adjusted",

@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from contourmc import engine
-from contourmc.engine import Chain
+from contourmc.averages import Average
 from contourmc.flattening import LogTheta
 from contourmc.kernels.adjusted import Adjusted
 from contourmc.kernels.base import Position
@@ -24,7 +23,7 @@ from contourmc.kernels.langevin import Langevin
 from contourmc.partition import Partition
 from contourmc.pilot import MOMENTUM, Pilot, explore
 from contourmc.progress import Progress
-from contourmc.run import Run
+from contourmc.run import Run, start_run
 from contourmc.schedules import Polynomial
 from contourmc.settings import describe
 from contourmc.targets import Target
@@ -48,9 +47,12 @@ class AutomaticRun:
     run: Run
     kernel: Contour
 
-    def __init__(self, target: Target, positions: Position, keys: Array, *, steps: int, burn_in: int, thin: int):
+    def __init__(
+        self, target: Target, positions: Position, keys: Array, *,
+        steps: int, burn_in: int, thin: int, average: Average | None, store: bool,
+    ):  # fmt: skip
         self.target, self.positions, self.keys = target, positions, keys
-        self.steps, self.burn_in, self.thin = steps, burn_in, thin
+        self.steps, self.burn_in, self.kept = steps, burn_in, {"thin": thin, "average": average, "store": store}
         self.pilot: Pilot | None = None
         self.changes: list[str] = []
 
@@ -105,18 +107,17 @@ class AutomaticRun:
 
     def _begin(self, state: ContourState, steps: int) -> None:
         """Start learning."""
-        thin = max(1, steps // 2000)
-        self.run = self._start(self.kernel, state, steps, 0, thin)
+        self.run = self._start(
+            self.kernel, state, steps, **self.kept | {"thin": max(1, steps // 2000), "average": None}
+        )
 
-    def _start(self, kernel: Contour, state: ContourState, steps: int, burn_in: int, thin: int) -> Run:
+    def _start(self, kernel: Contour, state: ContourState, steps: int, **kept: Any) -> Run:
         """A run of the chains as they are, with randomness of its own."""
         keys = jax.vmap(jax.random.fold_in, (0, None))(self.keys, self.spent)
         positions = jax.vmap(kernel.draw)(state)
-        one = jax.tree.map(lambda leaf: leaf[0], positions)
-        plan = engine.make_plan(self.target, kernel, one, steps, thin)
-        chains: Chain = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
-        chains = chains._replace(state=state)
-        return Run(self.target, kernel, plan, chains, steps=steps, burn_in=burn_in, before=self.spent)
+        return start_run(
+            self.target, kernel, positions, keys, steps=steps, burn_in=0, before=self.spent, state=state, **kept
+        )
 
     def _learn(self, bar: Progress) -> None:
         bar.stage("learning θ")
@@ -165,7 +166,7 @@ class AutomaticRun:
         bar.stage("sampling")
         kernel = replace(self.kernel, omega=None, shared=False)
         left = self.steps - self.spent
-        self.run = self._start(kernel, self.learnt, left, 0, self.thin)
+        self.run = self._start(kernel, self.learnt, left, **self.kept)
         for number in range(1, LOOKS + 1):
             self.run.advance(left * number // LOOKS, bar.update)
             if self.run.failure:

@@ -61,7 +61,7 @@ def diagnose(samples: Samples) -> Diagnosis:
     findings += _basins(samples)
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]
-    ess = min(float(np.min(leaf)) for leaf in jax.tree.leaves(samples.ess()))
+    ess = min(float(np.min(leaf)) for leaf in jax.tree.leaves(_worth(samples)))
     summary = f"{samples.chains} chains, {draws:,} draws, worth {ess:,.0f} independent ones at the least."
     return Diagnosis(tuple(findings), summary)
 
@@ -78,7 +78,7 @@ def _general(samples: Samples) -> Iterator[Finding]:
         message = f"a few draws carry the weight: those of one chain are worth {share:.1%} of their number."
         advice = "Run longer, or flatten less (a smaller zeta, or a narrower range of energies)."
         yield Finding("problem" if share < 0.005 else "warning", "weights", share, message, advice)
-    if samples.chains > 1:
+    if samples.chains > 1 and samples.path.means is not None:
         spread = [
             np.max(means.var(axis=0, ddof=1) / np.maximum(variance, 1e-300))
             for means, variance in zip(
@@ -90,6 +90,13 @@ def _general(samples: Samples) -> Iterator[Finding]:
             message = f"the chains disagree: R̂ of the worst coordinate is {rhat:.2f} (1 is agreement)."
             advice = "Run longer, or let the partition reach higher, above the barriers between modes."
             yield Finding("problem" if rhat > 1.2 else "warning", "agreement", rhat, message, advice)
+
+
+def _worth(samples: Samples) -> Any:
+    """Effective sizes of all coordinates; of positions that are large or not stored, that of the energy."""
+    if samples.draws is None or samples.path.means is None:
+        return estimates.effective_size(samples.energies, samples.weights)
+    return samples.ess()
 
 
 def _bins(samples: Samples, partition: Partition) -> Iterator[Finding]:

@@ -15,9 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from contourmc.averages import Average
 from contourmc.fusion import can_fuse, fused
 from contourmc.kernels.base import CHAINS, Info, Kernel, Position
 from contourmc.targets import Target
+
+LARGE = 2**14  # numbers in a position, from which on work that is not the step's own counts
 
 
 class Totals(NamedTuple):
@@ -25,7 +28,7 @@ class Totals(NamedTuple):
 
     log_scale: the largest log weight so far.
     weight: Σ w.
-    first, second: Σ w·(x − centre) and Σ w·(x − centre)², for every coordinate.
+    first, second: Σ w·(x − centre) and Σ w·(x − centre)², for every coordinate; None for large positions.
     """
 
     log_scale: Float[Array, "..."]
@@ -39,22 +42,27 @@ class Chain(NamedTuple):
 
     key: the root of the chain's randomness.
     state: the kernel's state.
-    centre: what the totals are taken about, for precision: the starting position.
+    target_state: what the target carries beside the position, such as batch-norm statistics; None for most.
+    average: the sums of the run's model average so far; None without one.
+    centre: what the totals are taken about, for precision: the starting position; None for large ones.
     totals: sums over the current stretch of the path.
     finite: whether all numbers of the last block were finite.
     """
 
     key: PRNGKeyArray
     state: Any
+    target_state: Any
+    average: Any
     centre: Position
     totals: Totals
     finite: Bool[Array, "..."]
 
 
 class Draws(NamedTuple):
-    """Kept draws, stacked along an axis."""
+    """Kept draws, stacked along an axis; position and state are None in a run that does not store them."""
 
     position: Position
+    target_state: Any
     energy: Float[Array | np.ndarray, "..."]
     log_weight: Float[Array | np.ndarray, "..."]
     multiplier: Float[Array | np.ndarray, "..."]
@@ -81,6 +89,8 @@ class Plan:
     stretch: steps between two marks of the path, a multiple of the block; no segment goes beyond one.
     rows: room for kept draws in a segment.
     fuse: whether the steps of a block are one kernel, a chain at a time; else chains are a vector.
+    large: whether the position is so large that only kept draws are written or summed; else every step is.
+    store: whether the positions of kept draws are stored.
     """
 
     block: int
@@ -88,6 +98,8 @@ class Plan:
     stretch: int
     rows: int
     fuse: bool
+    large: bool
+    store: bool
 
     @property
     def block_rows(self) -> int:
@@ -100,57 +112,90 @@ class Plan:
         return max(self.block, (self.rows - self.block_rows) * self.thin)
 
 
-def make_plan(target: Target, kernel: Kernel, position: Position, steps: int, thin: int) -> Plan:
+def make_plan(
+    target: Target,
+    kernel: Kernel,
+    position: Position,
+    steps: int,
+    thin: int,
+    *,
+    average: Average | None = None,
+    store: bool = True,
+) -> Plan:
     """Sizes by the size of the position, so that noise, draws and path stay within a few MiB each."""
-    size = sum(leaf.size for leaf in jax.tree.leaves(position))
-    block = max(1, min(1024, 2**20 // size))
+    size = position_size(position)
+    state = kernel.init(position)
+    prepare_one = partial(_prepare, target, kernel, position=state.position, block=1)
+    one_step = jax.eval_shape(prepare_one, key=jax.random.key(0), first=jnp.int32(1))
+    most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
+    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it.
+    block = min(1024, max(1, 2**16 // most, min(8, 2**22 // most)))
     blocks = -(-steps // block)
     # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
-    marks = min(max(25, blocks // 32), 100, max(2, 2**22 // size))
-    stretch = min(-(-blocks // marks), 1024) * block  # longer sums would lose precision in float32
+    marks = min(max(25, blocks // 32), 100)
+    large = size > LARGE
+    stretch = -(-blocks // marks) * block
+    if not large:
+        stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
     block_rows = (block - 1) // thin + 2
     rows = min(-(-stretch // thin) + block_rows, max(2 * block_rows, 2**22 // size))
-    chain = start(kernel, jax.random.key(0), position)
-    inputs = jax.tree.map(lambda leaf: leaf[0], _prepare(target, kernel, chain, jnp.int32(1), 1))
-    fuse = not kernel.interacting and can_fuse(partial(_step, target, kernel), inputs, chain.state)
-    return Plan(block, thin, stretch, rows, fuse)
+    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
+    alone = average is None and not kernel.interacting
+    fuse = alone and can_fuse(partial(_step, target, kernel), inputs, state, target.init())
+    return Plan(block, thin, stretch, rows, fuse, large, store)
 
 
-def start(kernel: Kernel, key: PRNGKeyArray, position: Position) -> Chain:
+def position_size(position: Position) -> int:
+    """How many numbers a position has."""
+    return sum(np.size(leaf) for leaf in jax.tree.leaves(position))
+
+
+def start(
+    target: Target, kernel: Kernel, plan: Plan, key: PRNGKeyArray, position: Position, average: Average | None = None
+) -> Chain:
     """A chain before its first step."""
-    return Chain(key, kernel.init(position), position, _no_totals(position), jnp.ones((), bool))
+    centre = None if plan.large else position
+    sums = None if average is None else average.init()
+    return Chain(key, kernel.init(position), target.init(), sums, centre, _no_totals(centre), jnp.ones((), bool))
 
 
 def compile_segment(
-    target: Target, kernel: Kernel, plan: Plan, chains: Chain
-) -> Callable[[Chain, Any, Any, Any], Segment]:
+    target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None = None
+) -> Callable[[Target, Chain, Any, Any, Any, Average | None], Segment]:
     """`run_segment` for such chains, compiled here and now, or taken from an earlier run with equal settings.
 
     The result is called from other threads, which do not share this one's JAX configuration.
     """
-    leaves, structure = jax.tree.flatten(chains)
-    return _compile_segment(target, kernel, plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
+    leaves, structure = jax.tree.flatten((target, chains, average))
+    return _compile_segment(kernel, plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
 
 
 @lru_cache(maxsize=16)
-def _compile_segment(target: Target, kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
-    chains = structure.unflatten([jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types])
+def _compile_segment(kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
+    leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
+    target, chains, average = structure.unflatten(leaves)
     number = jax.ShapeDtypeStruct((), jnp.int32)
-    return run_segment.lower(target, kernel, plan, chains, number, number, number).compile()
+    return run_segment.lower(target, kernel, plan, chains, number, number, number, average).compile()
 
 
-@partial(jax.jit, static_argnames=("target", "kernel", "plan"))
+@partial(jax.jit, static_argnames=("kernel", "plan"))
 def run_segment(
-    target: Target, kernel: Kernel, plan: Plan, chains: Chain, first: Array, last: Array, burn_in: Array
+    target: Target,
+    kernel: Kernel,
+    plan: Plan,
+    chains: Chain,
+    first: Array,
+    last: Array,
+    burn_in: Array,
+    average: Average | None = None,
 ) -> Segment:
     """Steps `first` to `last` (both included, counted from 1) of a stack of chains.
 
     Ends early, after the block, if a number of any chain is not finite.
     """
-    one = jax.tree.map(lambda leaf: leaf[0], chains.centre)
-    count = chains.finite.shape[0]
-    draws = jax.tree.map(lambda leaf: jnp.zeros((count, *leaf.shape), leaf.dtype), _no_draws(one, plan.rows))
     done_before = _draws_before(first, burn_in, plan.thin)
+    no_draws = partial(_no_draws, kernel, plan)
+    draws = jax.vmap(partial(no_draws, rows=plan.rows))(chains)
 
     def proceed(segment: Segment) -> Array:
         return (segment.next_step <= last) & jnp.all(segment.chains.finite)
@@ -158,12 +203,18 @@ def run_segment(
     def advance(segment: Segment) -> Segment:
         step = segment.next_step
         end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
-        block = partial(_block, target, kernel, plan, first=step, last=end, burn_in=burn_in)
-        over_chains = jax.lax.map if plan.fuse else _vectorised
-        chains, new = over_chains(block, segment.chains)
-        row = _draws_before(step, burn_in, plan.thin) - done_before
+        block = partial(_block, target, kernel, plan, average, first=step, last=end, burn_in=burn_in)
+        if not plan.fuse:
+            together = jax.vmap(partial(block, done_before=done_before), axis_name=CHAINS)
+            chains, draws = together(segment.chains, segment.draws)
+            return Segment(end + 1, chains, draws)
+        # One kernel takes the rows of its block alone: those of a segment would be copied for each.
+        done = _draws_before(step, burn_in, plan.thin)
+        chains, new = jax.lax.map(
+            lambda chain: block(chain, no_draws(chain, rows=plan.block_rows), done_before=done), segment.chains
+        )
         draws = jax.tree.map(
-            lambda rows, rows_new: jax.lax.dynamic_update_slice_in_dim(rows, rows_new, row, axis=1),
+            lambda rows, rows_new: jax.lax.dynamic_update_slice_in_dim(rows, rows_new, done - done_before, axis=1),
             segment.draws,
             new,
         )
@@ -172,51 +223,71 @@ def run_segment(
     return jax.lax.while_loop(proceed, advance, Segment(first, chains, draws))
 
 
-@partial(jax.jit, static_argnames=("target", "kernel", "plan"))
+@partial(jax.jit, static_argnames=("kernel", "plan"))
 def trace_block(target: Target, kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> tuple[Info, Array]:
     """The block that begins with step `first` again: each step's info, and whether it left all finite."""
 
-    def body(state, inputs):
-        state, info = _step(target, kernel, inputs, state)
-        return state, (info, _all_finite(state.position) & jnp.isfinite(info.energy))
+    def body(states, inputs):
+        state, beside, info = _step(target, kernel, inputs, *states)
+        return (state, beside), (info, _all_finite(state.position) & jnp.isfinite(info.energy))
 
-    inputs = _prepare(target, kernel, chain, first, plan.block)
-    _, traced = jax.lax.scan(body, _begin(kernel, plan, chain, first).state, inputs)
+    inputs = _prepare(target, kernel, chain.key, chain.state.position, first, plan.block)
+    chain = _begin(kernel, plan, chain, first)
+    _, traced = jax.lax.scan(body, (chain.state, chain.target_state), inputs)
     return traced
 
 
 def _block(
-    target: Target, kernel: Kernel, plan: Plan, chain: Chain, *, first: Array, last: Array, burn_in: Array
+    target: Target,
+    kernel: Kernel,
+    plan: Plan,
+    average: Average | None,
+    chain: Chain,
+    draws: Draws,
+    *,
+    first: Array,
+    last: Array,
+    burn_in: Array,
+    done_before: Array,
 ) -> tuple[Chain, Draws]:
-    """Steps `first` to `last` of one chain, all in the same block."""
+    """Steps `first` to `last` of one chain, all in the same block; row r is draw r + `done_before`."""
     chain = _begin(kernel, plan, chain, first)
-    inputs = _prepare(target, kernel, chain, first, plan.block)
+    inputs = _prepare(target, kernel, chain.key, chain.state.position, first, plan.block)
     before = (first - 1) // plan.block * plan.block  # the steps before this block
-    done_before = _draws_before(first, burn_in, plan.thin)
 
-    def advance(inputs, state, totals, draws, centre, begin, end, before, done_before, burn_in):
+    def advance(inputs, carry, centre, begin, end, before, done_before, burn_in):
         def body(i, carry):
-            state, totals, draws, energies = carry
+            state, beside, totals, draws, sums, energies = carry
             position, step = kernel.draw(state), before + i + 1
-            state, info = _step(target, kernel, _at(inputs, i), state)
-            totals = _add(totals, info.log_weight, position, centre, step > burn_in)
-            # Each step writes over the row of its draw; the last of every `thin` steps stays.
+            state, beside, info = _step(target, kernel, _at(inputs, i), state, beside)
+            totals = _add(totals, info.log_weight, None if plan.large else position, centre, step > burn_in)
+            stored = (position, beside) if plan.store else (None, None)
+            new = Draws(*stored, info.energy, info.log_weight, info.multiplier)
             row = _draws_before(step, burn_in, plan.thin) - done_before
-            new = Draws(position, info.energy, info.log_weight, info.multiplier)
-            return state, totals, _write(draws, new, row), energies + info.energy
 
-        energies = jnp.zeros((), jnp.result_type(float))
-        return jax.lax.fori_loop(begin, end, body, (state, totals, draws, energies))
+            def keep(draws, sums):
+                added = None if average is None else average.add(sums, info, position, beside)
+                return _write(draws, new, row) if plan.large else draws, added
+
+            if not plan.large:
+                # Each step writes over the row of its draw; the last of every `thin` steps stays.
+                draws = _write(draws, new, row)
+            if plan.large or average is not None:
+                kept = _draws_before(step + 1, burn_in, plan.thin) > _draws_before(step, burn_in, plan.thin)
+                draws, sums = jax.lax.cond(kept, keep, lambda *same: same, draws, sums)
+            return state, beside, totals, draws, sums, energies + info.energy
+
+        return jax.lax.fori_loop(begin, end, body, carry)
 
     loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
-    draws = _no_draws(chain.centre, plan.block_rows)
-    state, totals, draws, energies = loop(
-        inputs, chain.state, chain.totals, draws, chain.centre,
-        first - 1 - before, last - before, before, done_before, burn_in,
-    )  # fmt: skip
+    energies = jnp.zeros((), jnp.result_type(float))
+    carry = chain.state, chain.target_state, chain.totals, draws, chain.average, energies
+    state, beside, totals, draws, sums, energies = loop(
+        inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
+    )
     # A number that was not finite leaves its mark on the sum of the energies, or on the last position.
     finite = jnp.isfinite(energies) & _all_finite(state.position)
-    return Chain(chain.key, state, chain.centre, totals, finite), draws
+    return Chain(chain.key, state, beside, sums, chain.centre, totals, finite), draws
 
 
 def _begin(kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> Chain:
@@ -224,27 +295,32 @@ def _begin(kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> Chain:
 
     Both depend on the step alone and not on where segments are cut.
     """
-    settled = jax.lax.cond((first - 1) % plan.block == 0, kernel.settle, lambda same: same, chain.state)
-    fresh = (first - 1) % plan.stretch == 0
-    totals = jax.tree.map(partial(jnp.where, fresh), _no_totals(chain.centre), chain.totals)
-    return chain._replace(state=settled, totals=totals)
+    new_block, new_stretch = (first - 1) % plan.block == 0, (first - 1) % plan.stretch == 0
+
+    def choose(condition: Array, new: Any, old: Any) -> Any:
+        return jax.tree.map(lambda a, b: b if a is b else jnp.where(condition, a, b), new, old)
+
+    settled = choose(new_block, kernel.settle(chain.state), chain.state)
+    return chain._replace(state=settled, totals=choose(new_stretch, _no_totals(chain.centre), chain.totals))
 
 
-def _prepare(target: Target, kernel: Kernel, chain: Chain, first: Array, block: int) -> tuple[Any, Any]:
+def _prepare(
+    target: Target, kernel: Kernel, key: PRNGKeyArray, position: Position, first: Array, block: int
+) -> tuple[Any, Any]:
     """Everything random or scheduled in the block that step `first` belongs to."""
     number = (first - 1) // block
-    kernel_key, target_key = jax.random.split(jax.random.fold_in(chain.key, number))
     steps = number * block + 1 + jnp.arange(block, dtype=jnp.int32)
-    position = chain.state.position
-    target_inputs = kernel.prepare_target(target, target_key, position, block)
-    return target_inputs, kernel.prepare(kernel_key, position, steps)
+    kernel_key, _ = jax.random.split(jax.random.fold_in(key, number))
+    target_key = jax.random.fold_in(key, 2**31 + 1)  # no block has this number
+    return kernel.prepare_target(target, target_key, position, steps), kernel.prepare(kernel_key, position, steps)
 
 
-def _step(target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any) -> tuple[Any, Info]:
+def _step(target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any, beside: Any) -> tuple[Any, Any, Info]:
     """One evaluation of the target, one move of the kernel."""
     target_inputs, kernel_inputs = inputs
-    energy, gradient = kernel.evaluate(target, target_inputs, state.position)
-    return kernel.move(kernel_inputs, state, energy, gradient)
+    energy, gradient, beside = kernel.evaluate(target, target_inputs, state.position, beside)
+    state, info = kernel.move(kernel_inputs, state, energy, gradient)
+    return state, beside, info
 
 
 def _draws_before(step: Array, burn_in: Array, thin: int) -> Array:
@@ -252,7 +328,7 @@ def _draws_before(step: Array, burn_in: Array, thin: int) -> Array:
     return jax.lax.div(jnp.maximum(step - 1 - burn_in, 0), jnp.asarray(thin, step.dtype))
 
 
-def _add(totals: Totals, log_weight: Array, position: Position, centre: Position, kept: Array) -> Totals:
+def _add(totals: Totals, log_weight: Array, position: Position | None, centre: Position | None, kept: Array) -> Totals:
     """Add a weighted point; e^log_scale follows the largest weight, so that nothing over- or underflows."""
     log_weight = jnp.where(kept, log_weight, -jnp.inf)
     smaller = jnp.exp(-jnp.abs(log_weight - totals.log_scale))
@@ -271,16 +347,17 @@ def _add(totals: Totals, log_weight: Array, position: Position, centre: Position
     )
 
 
-def _no_totals(position: Position) -> Totals:
+def _no_totals(position: Position | None) -> Totals:
     zero = jnp.zeros((), jnp.result_type(float))
     zeros = jax.tree.map(jnp.zeros_like, position)
     return Totals(zero - 1e30, zero, zeros, zeros)  # a finite scale: the difference of two is a number
 
 
-def _no_draws(position: Position, rows: int) -> Draws:
+def _no_draws(kernel: Kernel, plan: Plan, chain: Chain, rows: int) -> Draws:
     column = jnp.zeros(rows, jnp.result_type(float))
-    positions = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), position)
-    return Draws(positions, column, column, column)
+    stored = (kernel.draw(chain.state), chain.target_state) if plan.store else (None, None)
+    position, beside = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), stored)
+    return Draws(position, beside, column, column, column)
 
 
 def _write(draws: Draws, new: Draws, row: Array) -> Draws:
@@ -292,10 +369,6 @@ def _write(draws: Draws, new: Draws, row: Array) -> Draws:
 
 def _at(tree: Any, i: Array) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
-
-
-def _vectorised(function: Callable[[Any], Any], tree: Any) -> Any:
-    return jax.vmap(function, axis_name=CHAINS)(tree)
 
 
 def _all_finite(tree: Any) -> Array:

@@ -18,8 +18,8 @@ class Path:
 
     steps: the step of each mark.
     log_weights: log Σ w over the stretch that ends at the mark; −∞ during burn-in.
-    means, squares: weighted means over the stretch of x and of (x − centre)².
-    centre: the starting positions.
+    means, squares: weighted means over the stretch of x and of (x − centre)²; None for large positions.
+    centre: the starting positions; None for large positions.
     theta: θ at the mark, or None for a kernel that learns none.
     visits: how many steps began in each bin up to the mark, or None.
     """

@@ -178,7 +178,7 @@ class Walkers:
         self.place(self.positions)
 
 
-@partial(jax.jit, static_argnames=("target", "dynamics", "chunk"))
+@partial(jax.jit, static_argnames=("dynamics", "chunk"))
 def _walk(
     target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: Array, temperature: Array
 ) -> tuple[Any, Record]:
@@ -194,7 +194,7 @@ def _walk(
         else:
             noise = jax.tree.map(lambda leaf: leaf * jnp.sqrt(temperature).astype(leaf.dtype), inputs.noise)
             inputs = inputs._replace(noise=noise, temperature=full(temperature))
-        noise = target.prepare(other, state.position, chunk)
+        noise = target.prepare(other, state.position, steps)
 
         def step(state: Any, given: Any) -> tuple[Any, Any]:
             move_inputs, target_inputs = given

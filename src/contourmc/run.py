@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc import engine
+from contourmc.averages import Average
 from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
 from contourmc.path import PathRecorder, gather
@@ -36,15 +37,39 @@ class DivergenceError(RuntimeError):
 
 
 def start_run(
-    target: Target, kernel: Kernel, positions: Position, keys: Array, *, steps: int, burn_in: int, thin: int
+    target: Target,
+    kernel: Kernel,
+    positions: Position,
+    keys: Array,
+    *,
+    steps: int,
+    burn_in: int,
+    thin: int,
+    before: int = 0,
+    average: Average | None = None,
+    store: bool = True,
+    state: Any = None,
 ) -> "Run":
-    """A run from stacked positions, a key for each chain."""
-    plan = engine.make_plan(target, kernel, jax.tree.map(lambda leaf: leaf[0], positions), steps, thin)
-    chains = jax.vmap(lambda key, position: engine.start(kernel, key, position))(keys, positions)
-    return Run(target, kernel, plan, chains, steps=steps, burn_in=burn_in)
+    """A run from stacked positions, a key for each chain.
+
+    before: steps that were spent on the chains before the run's first, which count in what it reports.
+    average: what to average over the kept draws.
+    store: whether their positions are stored.
+    state: the kernel's state of each chain, stacked, where it is more than the positions.
+    """
+    one = jax.tree.map(lambda leaf: leaf[0], positions)
+    plan = engine.make_plan(target, kernel, one, steps, thin, average=average, store=store)
+
+    def start(key: Array, position: Position) -> Chain:
+        return engine.start(target, kernel, plan, key, position, average)
+
+    chains: Chain = jax.vmap(start)(keys, positions)
+    if state is not None:
+        chains = chains._replace(state=state)
+    return Run(target, kernel, plan, chains, average, steps=steps, burn_in=burn_in, before=before)
 
 
-def group_chains(chains: Chain, plan: Plan) -> list[Chain]:
+def _groups(chains: Chain, plan: Plan) -> list[Chain]:
     """Stacks of chains that are run by one call each.
 
     Chains that are one kernel each run on threads of their own; others are one vector.
@@ -55,29 +80,27 @@ def group_chains(chains: Chain, plan: Plan) -> list[Chain]:
 
 
 class Run:
-    """A run in progress: the chains, and what has been collected.
-
-    before: steps that were spent on the chains before the run's first, which count in what it reports.
-    """
+    """A run in progress: the chains, and what has been collected."""
 
     def __init__(
-        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, *, steps: int, burn_in: int, before: int = 0
-    ):
-        groups = group_chains(chains, plan)
-        self.target, self.kernel, self.plan = target, kernel, plan
+        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None, *,
+        steps: int, burn_in: int, before: int,
+    ):  # fmt: skip
+        groups = _groups(chains, plan)
+        self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
         self.steps, self.burn_in, self.before = steps, burn_in, before
         self.groups = self.block_start = groups  # as they are, and as they were when the block began
         self.step = 0  # done so far
         self.failure = ""
         self.compile_seconds = 0.0
-        self._count = 64  # steps of the next segment, as far as time goes
-        self.draws = [_no_draws(groups)]
+        self._count = min(64, plan.block)  # steps of the next segment, as far as time goes
+        self.draws = [_no_draws(kernel, plan, groups)]
         self.recorder = PathRecorder(plan.stretch, groups)
 
     def advance(self, until: int, report: Report) -> None:
         """Run segment after segment up to a step; after each, everything here is consistent."""
         began = time.perf_counter()
-        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0])
+        self.program = engine.compile_segment(self.target, self.kernel, self.plan, self.groups[0], self.average)
         self.compile_seconds += time.perf_counter() - began
         plan, count = self.plan, self._count
         with ThreadPoolExecutor(min(_cores(), len(self.groups))) as pool:
@@ -110,8 +133,11 @@ class Run:
     def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
         """What has been collected so far."""
         draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
+        average = self.average if draws.energy.shape[1] else None
         return Samples(
             draws=draws.position,
+            target_states=draws.target_state,
+            average=None if average is None else average.finish(gather(self.groups, lambda chain: chain.average)),
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
@@ -125,16 +151,19 @@ class Run:
 
     def _segment(self, group: Chain, last: int) -> Segment:
         first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
-        return jax.block_until_ready(self.program(group, first, end, burn_in))
+        return jax.block_until_ready(self.program(self.target, group, first, end, burn_in, self.average))
 
     def _collect(self, parts: list[Segment], last: int) -> None:
         """Take over the chains, the complete draws and the sums of a segment."""
         before, after = (max(step - self.burn_in, 0) // self.plan.thin for step in (self.step, last))
-        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
         self.step, self.groups = last, [part.chains for part in parts]
         if last % self.plan.block == 0:
             self.block_start = self.groups
-        self.draws.append(jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws))
+        new = self.draws[0]  # none
+        if after > before:
+            draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, : after - before], part.draws) for part in parts]
+            new = jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)
+        self.draws.append(new)
         self.recorder.add(last, self.groups)
 
     def _fail(self, parts: list[Segment]) -> None:
@@ -162,12 +191,15 @@ class Run:
         )
 
 
-def _no_draws(groups: list[Chain]) -> Draws:
+def _no_draws(kernel: Kernel, plan: Plan, groups: list[Chain]) -> Draws:
     """Draws of all chains, none of them yet."""
-    positions = gather(groups, lambda chain: chain.centre)
+    stored = gather(
+        groups, lambda chain: (kernel.draw(chain.state), chain.target_state) if plan.store else (None, None)
+    )
     chains = sum(group.finite.shape[0] for group in groups)
     column = np.zeros((chains, 0), jnp.result_type(float))
-    return Draws(jax.tree.map(lambda leaf: leaf[:, None][:, :0], positions), column, column, column)
+    position, beside = jax.tree.map(lambda leaf: leaf[:, None][:, :0], stored)
+    return Draws(position, beside, column, column, column)
 
 
 def _cores() -> int:

@@ -26,7 +26,7 @@ class Samples:
     Within a chain a draw counts by its weight. Chains that each learnt a θ of their own are independent estimates of
     the same thing, and count alike; where θ is fixed and the same for all, draws of all chains count by their weights.
 
-    draws: kept positions, a pytree like the position with leading axes (chain, draw).
+    draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored.
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
     steps: the step of each kept draw.
     path: estimates and θ along the run, from every step.
@@ -34,6 +34,8 @@ class Samples:
     seconds: how long it took, without compilation.
     compile_seconds: how long compilation took; next to nothing when an equal run came before.
     interrupted: whether the run was ended early from the keyboard.
+    target_states: what the target carried beside each kept position, such as batch-norm statistics, or None.
+    average: the result of the run's model average; None without one, or without a draw.
     """
 
     draws: Position
@@ -46,6 +48,8 @@ class Samples:
     seconds: float
     compile_seconds: float = 0.0
     interrupted: bool = False
+    target_states: Any = None
+    average: Any = None
 
     @property
     def chains(self) -> int:
@@ -72,17 +76,22 @@ class Samples:
 
     @property
     def one_theta(self) -> bool:
-        """Whether θ was fixed and the same for all chains, so that their weights can be compared."""
+        """Whether one θ was learnt for all chains and then fixed, so that their weights can be compared."""
         kernel = self.settings["kernel"]
-        return "omega" in kernel and (kernel["omega"] is None or kernel["theta"] is not None)
+        return "omega" in kernel and kernel["omega"] is None
 
     def mean(self, *, by_chain: bool = False) -> Position:
-        """The mean of every coordinate, from every step after burn-in."""
+        """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        if self.path.means is None:
+            return self.expectation(lambda position: position, by_chain=by_chain)
         whole = merge_path(self.path)
         return whole.mean if by_chain else self._over_chains(whole.log_weight, whole.mean)
 
     def variance(self) -> Position:
-        """The variance of every coordinate, from every step after burn-in."""
+        """The variance of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        if self.path.means is None:
+            mean = self.mean()
+            return self.expectation(lambda position: jax.tree.map(lambda x, m: (x - m) ** 2, position, mean))
         whole = merge_path(self.path)
         second = jax.tree.map(
             lambda square, mean, centre: square - (mean - centre) ** 2 + mean**2,
@@ -111,9 +120,9 @@ class Samples:
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
         if by == "chains":
             require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
-            whole = merge_path(self.path)
-            shares = self._shares(whole.log_weight)
-            return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf), whole.mean)
+            shares = self._shares(merge_path(self.path).log_weight)
+            return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf), self.mean(by_chain=True))
+        require(self.path.means is not None, "by", by, "the path of a large position has no means; use by='chains'")
         log_weights, means = self.path.log_weights, self.path.means
         if self.one_theta:  # as if one chain had made them all
             log_weights = log_weights.reshape(1, -1)
@@ -123,7 +132,7 @@ class Samples:
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:
         """The weighted mean of any function of a position, over the kept draws."""
         weights = estimates.normalise(self.log_weights) if by_chain else self.weights
-        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.draws))
+        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.positions))
         axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
         return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)
 
@@ -133,13 +142,13 @@ class Samples:
         fine = bool(np.all((levels >= 0) & (levels <= 1)))
         require(fine, "probabilities", probabilities, "give numbers between 0 and 1")
         weights = self.weights.ravel()
-        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.draws)
+        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.positions)
 
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
         """The weighted density of one number: a function of the position, or the position if it is one."""
-        values = self.draws if function is None else jax.vmap(jax.vmap(function))(self.draws)
+        values = self.positions if function is None else jax.vmap(jax.vmap(function))(self.positions)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
         require(
@@ -156,7 +165,7 @@ class Samples:
         Accounts for the weights, for the correlation along a chain, and for chains that disagree.
         """
         weights = self.weights
-        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.draws)
+        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.positions)
 
     def resample(self, count: int, seed: int = 0) -> Position:
         """Equally weighted draws by systematic resampling, in the order of chains and steps.
@@ -165,7 +174,7 @@ class Samples:
         """
         count = require_count("count", count, 1, "ask for at least 1 draw")
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))
-        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.draws)
+        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.positions)
 
     def diagnose(self) -> "Diagnosis":
         """What a careful person checks before trusting the run, in words."""
@@ -191,6 +200,12 @@ class Samples:
         from contourmc.storage import load
 
         return load(FilePath(file))
+
+    @property
+    def positions(self) -> Position:
+        """The stored draws; raises if there are none."""
+        require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
+        return self.draws
 
     def __repr__(self) -> str:
         kind = self.settings.get("kernel", {}).get("kind", "?")

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from contourmc import engine
 from contourmc.automatic import AutomaticRun
+from contourmc.averages import Average
 from contourmc.checks import require, require_count, require_number
 from contourmc.kernels.base import Kernel, Position
 from contourmc.partition import Partition
@@ -33,6 +35,8 @@ def sample(
     thin: int | None = None,
     per_chain_init: bool = False,
     progress: bool | None = None,
+    average: Average | None = None,
+    store: bool = True,
 ) -> Samples:
     """Run `chains` chains of `steps` steps each and return their weighted draws.
 
@@ -49,9 +53,12 @@ def sample(
         share θ), chain i does not depend on `chains`.
     burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without kernel
         it is what pilot and learning take, and three tenths.
-    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given. Means and variances use
-        every step all the same.
+    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions.
+        Means and variances use every step all the same, unless a position has more than 16,384 numbers.
     progress: show a progress bar; by default only on a terminal.
+    average: what to average over the kept draws while the run goes on, for example a
+        `ClassificationAverage`; the result is `Samples.average`.
+    store: whether the positions of kept draws are stored; an `average` does not need them.
 
     Ctrl-C ends the run and returns what there is, marked `interrupted`. A number that is not finite
     raises a `DivergenceError`, which carries the draws so far.
@@ -66,8 +73,6 @@ def sample(
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
     kept = steps - burn_in
-    thin = require_count("thin", max(1, kept // 10_000) if thin is None else thin, 1, "give 1 or more")
-    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
     if kernel is None:
         _check_automatic(target, partition, step_size, steps, burn_in)
     else:
@@ -77,19 +82,25 @@ def sample(
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
     check_target(target, positions)
+    if thin is None:
+        room = 2**28 // engine.position_size(positions) if store else 10_000
+        thin = max(1, kept // min(10_000, max(1, room)))
+    thin = require_count("thin", thin, 1, "give 1 or more")
+    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
+    size = {"steps": steps, "burn_in": burn_in, "thin": thin, "average": average, "store": store}
     settings = {
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin, "target": describe(target),
     }  # fmt: skip
     began = time.perf_counter()
     with Progress(steps, chains, progress) as bar:
         if kernel is None:
-            tuned = AutomaticRun(target, positions, keys, steps=steps, burn_in=burn_in, thin=thin)
+            tuned = AutomaticRun(target, positions, keys, **size)
             tuned.prepare(partition, step_size, bar)
             with suppress(KeyboardInterrupt):
                 tuned.go(bar)
             run, settings = tuned.run, settings | tuned.settings
         else:
-            run = start_run(target, kernel, positions, keys, steps=steps, burn_in=burn_in, thin=thin)
+            run = start_run(target, kernel, positions, keys, **size)
             settings["kernel"] = describe(kernel)
             with suppress(KeyboardInterrupt):
                 run.advance(steps, bar.update)
@@ -107,6 +118,8 @@ def _check_automatic(target: Target, partition: Any, step_size: Any, steps: int,
         require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
     remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
     require(target.exact or step_size != "auto", "step_size", step_size, remedy)
+    remedy = "a target with a state of its own needs a kernel, such as csghmc(...)"
+    require(target.init() is None, "kernel", None, remedy)
     remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"
     require(steps >= 1000, "steps", steps, remedy)
     remedy = f"a run that tunes itself needs a fifth of its {steps} steps or more for that"

@@ -3,15 +3,23 @@
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import jax
 import numpy as np
 
 
 def describe(thing: Any) -> Any:
-    """Dataclasses become dictionaries with their kind, functions their names; numbers and strings stay."""
+    """Dataclasses become dictionaries with their kind, functions their names, arrays of JAX their shapes.
+
+    Numbers and strings stay.
+    """
     if is_dataclass(thing) and not isinstance(thing, type):
         return {"kind": type(thing).__name__} | {
             entry.name: describe(getattr(thing, entry.name)) for entry in fields(thing)
         }
+    if isinstance(thing, jax.Array):
+        return str(jax.typeof(thing))
+    if isinstance(thing, dict):
+        return {str(name): describe(value) for name, value in thing.items()}
     if isinstance(thing, (list, tuple, np.ndarray)):
         return [describe(item) for item in thing]
     if isinstance(thing, (np.number, np.bool_)):

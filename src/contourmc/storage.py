@@ -43,12 +43,15 @@ def to_xarray(samples: Samples) -> Any:
     if path.theta is not None and path.visits is not None:
         put("path.theta", ("chain", "mark", "bin"), path.theta, "")
         put("path.visits", ("chain", "mark", "bin"), path.visits, "")
+    for name, values in variables(samples.target_states).items():
+        put(f"state.{name}", ("chain", "draw"), values, f"state.{name}")
     for name in ("energies", "log_weights", "multipliers"):
         put(name, ("chain", "draw"), getattr(samples, name), "")
     attributes = {
         "format": _FORMAT,
         "settings": json.dumps(samples.settings),
         "variables": json.dumps(list(variables(samples.draws))),
+        "states": json.dumps(list(variables(samples.target_states))),
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
         "interrupted": int(samples.interrupted),
@@ -65,7 +68,10 @@ def save(samples: Samples, file: FilePath) -> FilePath:
 
 
 def load(file: FilePath) -> Samples:
-    """Read a file written by `save`; a position of several arrays comes back as a dictionary by name."""
+    """Read a file written by `save`; a position of several arrays comes back as a dictionary by name.
+
+    The result of a model average is not in the file.
+    """
     import xarray
 
     require(file.exists(), "file", str(file), "there is no such file")
@@ -75,7 +81,9 @@ def load(file: FilePath) -> Samples:
     require(known, "file", str(file), "it was not written by Samples.save of this version")
     names = json.loads(data.attrs["variables"])
 
-    def tree(prefix: str) -> Any:
+    def tree(prefix: str, names: list[str] = names) -> Any:
+        if not names or prefix + names[0] not in data:
+            return None
         return data[prefix + "x"].values if names == ["x"] else {name: data[prefix + name].values for name in names}
 
     learnt = "path.theta" in data
@@ -99,6 +107,7 @@ def load(file: FilePath) -> Samples:
         seconds=float(data.attrs["seconds"]),
         compile_seconds=float(data.attrs["compile_seconds"]),
         interrupted=bool(data.attrs["interrupted"]),
+        target_states=tree("state.", json.loads(data.attrs["states"])),
     )
 
 

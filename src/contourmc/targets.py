@@ -6,22 +6,25 @@ The energy U(x) is minus the log density up to a constant; x is any pytree of fl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from contourmc.arrays import HoldsArrays
 from contourmc.checks import require, require_number
 from contourmc.kernels.base import Position, normal_like
 
 Energy = Callable[[Any], Array]
 
 
-class Target(ABC):
+class Target(HoldsArrays, ABC):
     """An energy and its gradient, evaluated together, once a step.
+
+    Arrays that it holds are arguments of the compiled program if its class names them, as in
+    `class Mine(Target, arrays=("data",))`; everything else is compiled into it, and must be hashable.
 
     exact: whether both are without noise, so that a Metropolis test makes sense.
     """
@@ -29,12 +32,26 @@ class Target(ABC):
     exact: ClassVar[bool] = False
 
     @abstractmethod
-    def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> Any:
-        """The target's own randomness for a number of steps, stacked along the first axis."""
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
+        """The target's own randomness for the given steps (counted from 1), stacked along the first axis.
+
+        The key is the chain's, and the same in every call.
+        """
 
     @abstractmethod
     def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
         """The energy and gradient at a position, perhaps random, given one step's randomness."""
+
+    def init(self) -> Any:
+        """The state that the target carries beside the position, such as batch-norm statistics; None for most."""
+        return None
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        """`evaluate`, with the state before and after."""
+        return (*self.evaluate(inputs, position), state)
+
+    def check(self, position: Position) -> None:
+        """Raise unless the target can be evaluated at such a position and gives one float."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +61,14 @@ class ExactEnergy(Target):
     exact: ClassVar[bool] = True
     energy: Energy
 
-    def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> None:
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> None:
         return None
 
     def evaluate(self, inputs: None, position: Position) -> tuple[Float[Array, ""], Position]:
         return jax.value_and_grad(self.energy)(position)
+
+    def check(self, position: Position) -> None:
+        _check_energy(self.energy, position)
 
 
 @dataclass(frozen=True)
@@ -68,13 +88,15 @@ class NoisyEnergy(Target):
             value = getattr(self, argument)
             require_number(argument, value, "a variance must be 0 or more", positive=False)
 
-    def prepare(self, key: PRNGKeyArray, position: Position, steps: int) -> tuple[Position | None, Array | None]:
-        gradient_key, energy_key = jax.random.split(key)
+    def prepare(
+        self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
+    ) -> tuple[Position | None, Array | None]:
+        gradient_key, energy_key = jax.random.split(jax.random.fold_in(key, steps[0]))
         gradient_noise = energy_noise = None
         if self.gradient_variance:
-            gradient_noise = normal_like(gradient_key, position, jnp.full(steps, self.gradient_variance**0.5))
+            gradient_noise = normal_like(gradient_key, position, jnp.full(steps.shape, self.gradient_variance**0.5))
         if self.energy_variance:
-            energy_noise = self.energy_variance**0.5 * jax.random.normal(energy_key, (steps,))
+            energy_noise = self.energy_variance**0.5 * jax.random.normal(energy_key, steps.shape)
         return gradient_noise, energy_noise
 
     def evaluate(
@@ -87,6 +109,9 @@ class NoisyEnergy(Target):
         if energy_noise is not None:
             energy = energy + energy_noise
         return energy, gradient
+
+    def check(self, position: Position) -> None:
+        _check_energy(self.energy, position)
 
 
 def as_target(target: Target | Energy) -> Target:
@@ -109,19 +134,7 @@ def check_position(position: Any) -> None:
 
 def check_target(target: Target, positions: Position) -> None:
     """Raise unless the target gives one finite energy for each of a stack of starting positions."""
-    one = jax.tree.map(lambda leaf: leaf[0], positions)
-    if isinstance(target, (ExactEnergy, NoisyEnergy)):
-        try:
-            value = jax.eval_shape(target.energy, one)
-        except Exception as error:
-            shapes = jax.tree.map(jnp.shape, one)
-            raise ValueError(
-                f"target={target.energy!r} is not possible: at an init of shape {shapes} it fails with {error!r}"
-            ) from error
-        scalar = getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
-        remedy = "an energy must be one float: sum over its terms, and check that init is one position"
-        require(scalar, "target", value, remedy)
-
+    target.check(jax.tree.map(lambda leaf: leaf[0], positions))
     energies = np.asarray(_energies(target, positions))
     bad = np.flatnonzero(~np.isfinite(energies))
     if bad.size:
@@ -129,12 +142,26 @@ def check_target(target: Target, positions: Position) -> None:
         require(False, "init", at, "start every chain where the energy is finite")
 
 
-@partial(jax.jit, static_argnames="target")
+def _check_energy(energy: Energy, position: Position) -> None:
+    try:
+        value = jax.eval_shape(energy, position)
+    except Exception as error:
+        shapes = jax.tree.map(jnp.shape, position)
+        raise ValueError(
+            f"target={energy!r} is not possible: at an init of shape {shapes} it fails with {error!r}"
+        ) from error
+    scalar = getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
+    remedy = "an energy must be one float: sum over its terms, and check that init is one position"
+    require(scalar, "target", value, remedy)
+
+
+@jax.jit
 def _energies(target: Target, positions: Position) -> Float[Array, " chains"]:
     """The energy at each of a stack of positions."""
 
     def energy_at(position: Position) -> Array:
-        inputs = target.prepare(jax.random.key(0), position, 1)
-        return target.evaluate(jax.tree.map(lambda leaf: leaf[0], inputs), position)[0]
+        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
+        inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
+        return target.evaluate_from(inputs, position, target.init())[0]
 
     return jax.vmap(energy_at)(positions)

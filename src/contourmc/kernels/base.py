@@ -69,13 +69,15 @@ class Kernel(ABC):
         """How many evaluations of energy and gradient a step needs."""
         return 1
 
-    def prepare_target(self, target: "Target", key: PRNGKeyArray, position: Position, steps: int) -> Any:
-        """The target's randomness for a number of steps."""
+    def prepare_target(
+        self, target: "Target", key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
+    ) -> Any:
+        """The target's randomness for the given steps."""
         return target.prepare(key, position, steps)
 
-    def evaluate(self, target: "Target", inputs: Any, position: Position) -> tuple[Any, Any]:
-        """The energy and gradient at the state's position, as `move` takes them."""
-        return target.evaluate(inputs, position)
+    def evaluate(self, target: "Target", inputs: Any, position: Position, target_state: Any) -> tuple[Any, Any, Any]:
+        """The energy and gradient at the state's position, as `move` takes them, and the target's new state."""
+        return target.evaluate_from(inputs, position, target_state)
 
     def draw(self, state: Any) -> Position:
         """The position that a step contributes to the draws."""

@@ -66,14 +66,18 @@ class ReplicaExchange(Kernel):
         return len(self.dynamics)
 
     def prepare_target(
-        self, target: "Target", key: PRNGKeyArray, position: tuple[Position, ...], steps: int
+        self, target: "Target", key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]
     ) -> tuple[Any, ...]:
         keys = jax.random.split(key, len(position))
         return tuple(target.prepare(key, x, steps) for key, x in zip(keys, position, strict=True))
 
-    def evaluate(self, target: "Target", inputs: tuple[Any, ...], position: tuple[Position, ...]) -> tuple[Any, Any]:
+    def evaluate(
+        self, target: "Target", inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: Any
+    ) -> tuple[Any, Any, None]:
+        remedy = "replicas exchange positions and cannot carry a state beside them; use a contour kernel"
+        require(target_state is None, "target", "a target with a state", remedy)
         pairs = [target.evaluate(own, x) for own, x in zip(inputs, position, strict=True)]
-        return tuple(energy for energy, _ in pairs), tuple(gradient for _, gradient in pairs)
+        return tuple(energy for energy, _ in pairs), tuple(gradient for _, gradient in pairs), None
 
     def init(self, position: Position) -> ReplicaState:
         replicas = tuple(one.init(position) for one in self.dynamics)

@@ -1,0 +1,15 @@
+"""The examples run as they stand, and do what they say."""
+
+import runpy
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+def test_a_network_of_ones_own(capsys):
+    """The noise has standard deviation 0.1, the curve 0.7: the test error must come near the former."""
+    run = runpy.run_path(str(EXAMPLES / "network.py"))["run"]
+    assert run.average.rmse < 0.15
+    assert run.average.nll < -0.5
+    assert 0.8 < run.average.coverage(0.9) <= 1
+    assert "equally weighted" in capsys.readouterr().out

@@ -1,0 +1,138 @@
+"""The same posterior with networks of Flax (NNX and Linen), Equinox, and plain functions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import contourmc as cm
+from contourmc import engine
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(200, 2))
+LABELS = (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def plain():
+    def init(key):
+        first, second = jax.random.split(key)
+        return {
+            "hidden": {"kernel": jax.random.normal(first, (2, 16)), "bias": jnp.zeros(16)},
+            "output": {"kernel": jax.random.normal(second, (16, 2)) / 4, "bias": jnp.zeros(2)},
+        }
+
+    def apply(params, x):
+        hidden, output = params["hidden"], params["output"]
+        return jnp.tanh(x @ hidden["kernel"] + hidden["bias"]) @ output["kernel"] + output["bias"]
+
+    return init, apply
+
+
+def linen():
+    nn = pytest.importorskip("flax.linen")
+    model = nn.Sequential([nn.Dense(16), jnp.tanh, nn.Dense(2)])
+    return lambda key: model.init(key, jnp.zeros((1, 2)))["params"], lambda params, x: model.apply(
+        {"params": params}, x
+    )
+
+
+def nnx():
+    nnx = pytest.importorskip("flax.nnx")
+
+    def make(key):
+        rngs = nnx.Rngs(key)
+        return nnx.Sequential(nnx.Linear(2, 16, rngs=rngs), jnp.tanh, nnx.Linear(16, 2, rngs=rngs))
+
+    graph, _, rest = nnx.split(make(jax.random.key(0)), nnx.Param, ...)
+
+    def init(key):
+        return nnx.to_pure_dict(nnx.state(make(key), nnx.Param))
+
+    structure = nnx.state(make(jax.random.key(0)), nnx.Param)
+
+    def apply(params, x):
+        state = jax.tree.unflatten(jax.tree.structure(structure), jax.tree.leaves(params))
+        return nnx.merge(graph, state, rest)(x)
+
+    return init, apply
+
+
+def equinox():
+    eqx = pytest.importorskip("equinox")
+
+    def make(key):
+        return eqx.nn.MLP(2, 2, 16, 1, activation=jnp.tanh, key=key)
+
+    fixed = eqx.filter(make(jax.random.key(0)), eqx.is_inexact_array, inverse=True)
+    return (
+        lambda key: eqx.filter(make(key), eqx.is_inexact_array),
+        lambda params, x: jax.vmap(eqx.combine(params, fixed))(x),
+    )
+
+
+@pytest.mark.parametrize("framework", [plain, linen, nnx, equinox])
+def test_a_network_of_any_framework(framework):
+    """Learns "same sign", which no linear model can, to 90% of the training data in 1,000 steps."""
+    init, apply = framework()
+    likelihood = cm.CategoricalLikelihood(apply, classes=2)
+    posterior = cm.Posterior(likelihood, cm.GaussianPrior(1.0, {"bias": 0.1}), (X, LABELS), batch_size=50)
+    average = cm.ClassificationAverage(likelihood.predict, X, LABELS, classes=2)
+    kernel = cm.csghmc(1e-3, cm.Partition(low=50.0, width=10.0, bins=20))
+    run = cm.sample(posterior, init=init, steps=1000, kernel=kernel, chains=2, thin=20, average=average)
+    assert run.average.accuracy > 0.9
+    assert run.average.models == 45
+
+
+def test_batch_norm_of_linen():
+    nn = pytest.importorskip("flax.linen")
+
+    class Network(nn.Module):
+        @nn.compact
+        def __call__(self, x, train):
+            x = jnp.tanh(nn.BatchNorm(use_running_average=not train, momentum=0.9)(nn.Dense(16)(x)))
+            return nn.Dense(2)(x)
+
+    model = Network()
+    variables = model.init(jax.random.key(0), jnp.zeros((1, 2)), train=False)
+
+    def log_likelihood(params, state, batch):
+        x, labels = batch
+        variables = {"params": params, "batch_stats": state}
+        logits, new = model.apply(variables, x, train=True, mutable="batch_stats")
+        return jax.nn.log_softmax(logits)[jnp.arange(len(x)), labels], new["batch_stats"]
+
+    def predict(params, state, x):
+        return model.apply({"params": params, "batch_stats": state}, x, train=False)
+
+    posterior = cm.Posterior(
+        log_likelihood, cm.GaussianPrior(1.0), (X, LABELS), batch_size=50, state=variables["batch_stats"]
+    )
+    average = cm.ClassificationAverage(predict, X, LABELS, classes=2)
+    settings = dict(init=variables["params"], steps=1000, chains=2, thin=20, average=average)
+    run = cm.sample(posterior, kernel=cm.sghmc(1e-3), **settings)
+    assert run.average.accuracy > 0.9
+    assert run.target_states["BatchNorm_0"]["mean"].shape == (2, 45, 16)
+    np.testing.assert_allclose(average.over(run).probabilities, run.average.probabilities, atol=1e-5)
+
+
+def test_a_large_network_keeps_draws_alone(monkeypatch):
+    """A position of more than `engine.LARGE` numbers: the same run, with means from the kept draws."""
+    init, apply = plain()
+    posterior = cm.Posterior(cm.CategoricalLikelihood(apply, 2), cm.GaussianPrior(1.0), (X, LABELS), batch_size=50)
+    kernel = cm.csgld(1e-3, cm.Partition(low=50.0, width=10.0, bins=20))
+    settings = dict(init=init, steps=400, kernel=kernel, chains=2, thin=30, burn_in=25)
+    small = cm.sample(posterior, **settings)
+    monkeypatch.setattr(engine, "LARGE", 10)
+    large = cm.sample(posterior, **settings)
+    assert large.path.means is None
+    assert small.path.means is not None
+    np.testing.assert_array_equal(large.steps, small.steps)
+    np.testing.assert_allclose(large.draws["hidden"]["kernel"], small.draws["hidden"]["kernel"], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(large.energies, small.energies, rtol=1e-3)
+    mean = np.einsum("cd,cdij->ij", large.weights, large.draws["output"]["kernel"])
+    np.testing.assert_allclose(large.mean()["output"]["kernel"], mean, rtol=1e-5)
+    assert large.variance()["output"]["kernel"].shape == (16, 2)
+    assert np.isfinite(large.standard_error(by="chains")["output"]["bias"]).all()
+    with pytest.raises(ValueError, match="by='chains'"):
+        large.standard_error(by="batches")
+    assert "draws" in str(large.diagnose())
