@@ -1,6 +1,8 @@
 """The methods that run on our own engine: contourmc as it comes, SGLD, and reSGLD."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 import contourmc as cm
 from benchmarks.gallery.outcome import Budget, Outcome, Tuning, from_samples
@@ -22,7 +24,9 @@ def tuning_of(samples: cm.Samples) -> Tuning:
     partition = samples.partition
     if partition is None:
         raise ValueError("the automatic run has no partition")
-    return Tuning(float(samples.settings["step_size"]), partition)
+    # In units of the smallest scale: the peers have no preconditioner.
+    scale = min(float(np.min(leaf)) for leaf in jax.tree.leaves(samples.settings["automatic"]["scale"]))
+    return Tuning(float(samples.settings["step_size"]) * scale**2, partition)
 
 
 def sgld_settings(tuning: Tuning) -> list[float]:

@@ -45,6 +45,7 @@ class Measurement:
     message: why it diverged; empty for one that did not.
     evaluations, seconds, compile_seconds: as in `Outcome`; None for one that diverged.
     setting: what the method ran with, in words.
+    trusted: whether contourmc's own diagnosis found nothing wrong; None for the others, which have none.
     """
 
     problem: str
@@ -56,6 +57,7 @@ class Measurement:
     seconds: float | None = None
     compile_seconds: float | None = None
     setting: str = ""
+    trusted: bool | None = None
 
     @property
     def diverged(self) -> bool:
@@ -128,10 +130,11 @@ def record(problem: Problem, method: str, seed: int, run: Callable[[], Outcome],
     setting = str(setting)
     try:
         outcome = run()
-        error = mass_error(problem, outcome.positions, outcome.log_weights)
+        error = mass_error(problem, outcome.positions, outcome.log_weights, outcome.one_theta)
     except Exception as failure:
         message = f"{type(failure).__name__}: {failure}"
         return Measurement(problem.name, method, seed, message=message, setting=setting)
     return Measurement(
-        problem.name, method, seed, error, "", outcome.evaluations, outcome.seconds, outcome.compile_seconds, setting
-    )
+        problem.name, method, seed, error, "", outcome.evaluations, outcome.seconds, outcome.compile_seconds, setting,
+        outcome.trusted,
+    )  # fmt: skip

@@ -39,6 +39,8 @@ class Outcome:
     evaluations: of the gradient, really spent, in each chain; a mean where chains differ.
     seconds: without compilation.  compile_seconds: of the compilation, here or in an earlier run; on our own engine
         next to nothing if an earlier run, of the search say, was compiled alike.
+    one_theta: whether weights of different chains can be compared; else chains count alike.
+    trusted: what the method says of its own result, if it says anything.
     """
 
     positions: Float[np.ndarray, "chains draws *shape"]
@@ -46,20 +48,22 @@ class Outcome:
     evaluations: float
     seconds: float
     compile_seconds: float
+    one_theta: bool = False
+    trusted: bool | None = None
 
 
 class NotFiniteError(ArithmeticError):
     """A method gave draws or weights that are not finite."""
 
 
-def mass_error(problem: Problem, positions: np.ndarray, log_weights: np.ndarray) -> float:
-    """Total variation between the weighted mode masses, pooled over chains that count alike, and the truth."""
+def mass_error(problem: Problem, positions: np.ndarray, log_weights: np.ndarray, one_theta: bool = False) -> float:
+    """Total variation between the weighted mode masses, pooled over chains, and the truth."""
     bad = ~(np.isfinite(positions.reshape(len(positions), -1)).all(axis=1) & ~np.isnan(log_weights).any(axis=1))
     bad |= ~np.isfinite(log_weights.max(axis=1))
     if bad.any():
         raise NotFiniteError(f"{bad.sum()} of {len(bad)} chains are not finite")
     labels = problem.mode(np.asarray(positions, float))
-    weights = normalise(log_weights) / len(log_weights)
+    weights = normalise(log_weights.ravel()) if one_theta else normalise(log_weights) / len(log_weights)
     masses = np.bincount(labels.ravel(), weights.ravel(), minlength=problem.modes)
     return float(np.abs(masses - problem.masses).sum() / 2)
 
@@ -67,7 +71,11 @@ def mass_error(problem: Problem, positions: np.ndarray, log_weights: np.ndarray)
 def from_samples(samples: cm.Samples, evaluations: float) -> Outcome:
     """The outcome of a run of ours."""
     positions = np.asarray(samples.draws)
-    return Outcome(positions, samples.log_weights, evaluations, samples.seconds, samples.compile_seconds)
+    trusted = samples.diagnose().ok if "automatic" in samples.settings else None
+    return Outcome(
+        positions, samples.log_weights, evaluations, samples.seconds, samples.compile_seconds, samples.one_theta,
+        trusted,
+    )  # fmt: skip
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[..., Any], float]:

@@ -19,6 +19,7 @@ GOOD = 0.1  # total variation
 class Summary:
     """All seeds of a method on a problem. Of the runs that did not diverge, None if all did:
     error, worst: the mean and the largest.  evaluations, seconds: means.  compile_seconds: the largest.
+    trusted: how many say of themselves that they look good; None for a method that cannot.
     """
 
     runs: int
@@ -28,6 +29,7 @@ class Summary:
     evaluations: float | None
     seconds: float | None
     compile_seconds: float | None
+    trusted: int | None
 
     @property
     def cell(self) -> str:
@@ -48,9 +50,10 @@ def summarise(measurements: Iterable[Measurement]) -> Summary:
     def over(name: str, reduce: Any) -> float | None:
         return float(reduce([getattr(run, name) for run in fine])) if fine else None
 
+    verdicts = [run.trusted for run in fine if run.trusted is not None]
     return Summary(
         len(runs), len(runs) - len(fine), over("error", np.mean), over("error", max), over("evaluations", np.mean),
-        over("seconds", np.mean), over("compile_seconds", max),
+        over("seconds", np.mean), over("compile_seconds", max), sum(verdicts) if verdicts else None,
     )  # fmt: skip
 
 
@@ -88,17 +91,20 @@ def markdown(summaries: dict[str, dict[str, Summary]], settings: dict[str, Any])
         f"{size}; seeds: {settings['seeds']}; all",
         "chains start in one mode. Error: total variation between the pooled mode masses and the truth, mean and worst",
         "over seeds. Diverged: runs with a number that is not finite, or an error; they are left out of the other",
-        "columns. Evaluations are those of a chain; seconds are without compilation, which is shown apart.",
+        "columns. Trusted: runs whose `diagnose()` finds nothing wrong. Evaluations are those of a chain; seconds are",
+        "without compilation, which is shown apart.",
         "",
-        "| problem | method | error | worst | diverged | evaluations | seconds | compilation |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
+        "| problem | method | error | worst | diverged | trusted | evaluations | seconds | compilation |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for problem, row in summaries.items():
         for method, cell in row.items():
             error = _number(cell.error, ".3f")
             cells = (
                 problem, method, f"**{error}**" if cell.good else error, _number(cell.worst, ".3f"),
-                f"{cell.diverged} of {cell.runs}", _number(cell.evaluations, ",.0f"), _number(cell.seconds, ".1f"),
+                f"{cell.diverged} of {cell.runs}",
+                "" if cell.trusted is None else f"{cell.trusted} of {cell.runs}",
+                _number(cell.evaluations, ",.0f"), _number(cell.seconds, ".1f"),
                 _number(cell.compile_seconds, ".1f"),
             )  # fmt: skip
             lines.append(f"| {' | '.join(cells)} |")
