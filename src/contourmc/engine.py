@@ -205,8 +205,7 @@ def run_segment(
         end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
         block = partial(_block, target, kernel, plan, average, first=step, last=end, burn_in=burn_in)
         if not plan.fuse:
-            together = jax.vmap(partial(block, done_before=done_before), axis_name=CHAINS)
-            chains, draws = together(segment.chains, segment.draws)
+            chains, draws = _vectorised(kernel, partial(block, done_before=done_before), segment.chains, segment.draws)
             return Segment(end + 1, chains, draws)
         # One kernel takes the rows of its block alone: those of a segment would be copied for each.
         done = _draws_before(step, burn_in, plan.thin)
@@ -369,6 +368,14 @@ def _write(draws: Draws, new: Draws, row: Array) -> Draws:
 
 def _at(tree: Any, i: Array) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
+
+
+def _vectorised(kernel: Kernel, function: Callable[..., Any], *stacks: Any) -> Any:
+    """A function of one chain over a stack. One alone is spared the axis, for which networks pay in copies."""
+    if kernel.interacting or jax.tree.leaves(stacks)[0].shape[0] > 1:
+        return jax.vmap(function, axis_name=CHAINS)(*stacks)
+    alone = function(*jax.tree.map(lambda leaf: leaf[0], stacks))
+    return jax.tree.map(lambda leaf: leaf[None], alone)
 
 
 def _all_finite(tree: Any) -> Array:

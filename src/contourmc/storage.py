@@ -107,7 +107,7 @@ def load(file: FilePath) -> Samples:
         seconds=float(data.attrs["seconds"]),
         compile_seconds=float(data.attrs["compile_seconds"]),
         interrupted=bool(data.attrs["interrupted"]),
-        target_states=tree("state.", json.loads(data.attrs["states"])),
+        target_states=tree("state.", json.loads(data.attrs.get("states", "[]"))),
     )
 
 
