@@ -47,6 +47,13 @@ class AutomaticRun:
     run: Run
     kernel: Contour
 
+    @property
+    def compile_seconds(self) -> float:
+        """Of all programs so far."""
+        if hasattr(self, "run"):
+            return self.run.compile_seconds
+        return 0.0 if self.pilot is None else self.pilot.compile_seconds
+
     def __init__(
         self, target: Target, positions: Position, keys: Array, *,
         steps: int, burn_in: int, thin: int, average: Average | None, store: bool,
@@ -115,9 +122,11 @@ class AutomaticRun:
         """A run of the chains as they are, with randomness of its own."""
         keys = jax.vmap(jax.random.fold_in, (0, None))(self.keys, self.spent)
         positions = jax.vmap(kernel.draw)(state)
-        return start_run(
+        run = start_run(
             self.target, kernel, positions, keys, steps=steps, burn_in=0, before=self.spent, state=state, **kept
         )
+        run.compile_seconds = self.compile_seconds
+        return run
 
     def _learn(self, bar: Progress) -> None:
         bar.stage("learning θ")

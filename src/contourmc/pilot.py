@@ -7,6 +7,7 @@ the energy gets. From this follow the energies worth flattening: from the middle
 basin has at temperature 1, up to what it takes to leave a basin.
 """
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ class Pilot:
     minimum_energies: their energies.
     starts: a position for each chain, from the walkers at that temperature.
     steps: evaluations spent, for each chain of the run.
+    compile_seconds: how long the first call of the compiled program took.
     """
 
     step_size: float
@@ -59,6 +61,7 @@ class Pilot:
     minimum_energies: Float[np.ndarray, " minima"]
     starts: Position
     steps: int
+    compile_seconds: float
 
 
 class Record(NamedTuple):
@@ -109,6 +112,7 @@ class Walkers:
         self.scale = jax.tree.map(lambda leaf: jnp.ones(leaf.shape[1:], leaf.dtype), positions) if exact else None
         self.acceptance = 1.0
         self.evaluations = 0
+        self.compile_seconds = 0.0
         self._key, self._number = key, 0
         self.place(jax.tree.map(lambda leaf: leaf[jnp.arange(count) % leaf.shape[0]], positions))
 
@@ -150,10 +154,13 @@ class Walkers:
     def walk(self, temperature: float) -> np.ndarray:
         """A chunk of steps; returns the energies, (step, walker)."""
         key = jax.random.fold_in(self._key, self._number)
-        self._number += 1
+        began = time.perf_counter()
         self._states, self.record = _walk(
             self.target, self.dynamics, self.chunk, self._states, key, self.step_size, temperature
         )
+        if self._number == 0:
+            self.compile_seconds = time.perf_counter() - began
+        self._number += 1
         self.evaluations += self.chunk * self.count
         self.acceptance = float(self.record.acceptance)
         energies = np.asarray(self.record.energies)
@@ -281,6 +288,7 @@ def _conclude(walkers: Walkers, rungs: list[Rung], acceptance: float, chains: in
         minimum_energies=lowest[leaders],
         starts=jax.tree.map(lambda leaf: leaf[jnp.arange(chains) % walkers.count], rung.places),
         steps=-(-walkers.evaluations // chains),
+        compile_seconds=walkers.compile_seconds,
     )
 
 
