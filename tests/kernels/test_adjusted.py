@@ -230,7 +230,7 @@ def test_a_broken_metropolis_test_is_noticed():
 
 
 def test_a_velocity_that_is_not_turned_round_is_noticed():
-    assert gaussian_pvalue(KeepsItsWay(1.5, 0.3, 0.8))[0] < 1e-6
+    assert gaussian_pvalue(KeepsItsWay(1.7, 0.3, 0.8))[0] < 1e-6
 
 
 # On two modes, flattened, with θ known: the numbers of test_invariance.py.
