@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -48,30 +47,29 @@ def test_the_double_well(wells):
     assert moving(wells) > 0.1
 
 
-@pytest.mark.parametrize("name", ["mixture-2d", "anisotropic-10d"])
-def test_other_problems(name):
-    """Four modes of unequal width, and standard deviations from 0.1 to 10: distances of 0.01 to 0.03 in seeds 0 to 2."""
-    problem = PROBLEMS[name]
+def test_very_different_scales():
+    """Ten coordinates with standard deviations from 0.1 to 10: distances of 0.01 to 0.03 in seeds 0 to 2."""
+    problem = PROBLEMS["anisotropic-10d"]
     run = cm.sample(problem.energy, init=start_of(problem), steps=STEPS, chains=CHAINS)
     assert problem.distance(run) < 0.1
     assert problem.moment_error(run) < 0.2
     assert moving(run) > 0.1
 
 
-@pytest.mark.parametrize("chains", [1, 4])
-def test_no_chain_of_a_plain_gaussian_gets_stuck(chains):
-    """N(0, 1) in 10,000 to 30,000 steps. The variance is known to a few percent: 20%.
+def gaussian(x):
+    return x**2 / 2
+
+
+def test_no_chain_of_a_plain_gaussian_gets_stuck():
+    """N(0, 1), a single chain of 10,000 steps: mean 0 and variance 1 to about 0.05 and 0.07; four of them.
 
     A flattened force that is too strong for the step size makes the Metropolis test refuse everything, for ever.
     """
-    run = cm.sample(gaussian, init=0.0, steps=10_000 if chains == 1 else 30_000, chains=chains)
-    assert moving(run) > 0.1
-    assert run.mean() == pytest.approx(0, abs=0.2)
-    assert run.variance() == pytest.approx(1, rel=0.2)
-
-
-def gaussian(x):
-    return x**2 / 2
+    for seed in (0, 1):
+        run = cm.sample(gaussian, init=0.0, steps=10_000, chains=1, seed=seed)
+        assert moving(run) > 0.1
+        assert run.mean() == pytest.approx(0, abs=0.2)
+        assert run.variance() == pytest.approx(1, rel=0.3)
 
 
 # --- The same run again, and what is stored ----------------------------------------------------------
@@ -129,39 +127,35 @@ def test_tiny_scales_are_stored_as_they_are():
 # --- What is given is respected ----------------------------------------------------------------------
 
 
-def test_a_given_partition_and_step_size_are_taken(capfd):
-    """P(x < 0) has a standard error of about 0.02 here: five of them. The bar says what is being done."""
-    partition = cm.Partition(low=2.0, width=0.8, bins=25)
-    settings = dict(init=-6.0, steps=STEPS, chains=CHAINS, partition=partition, step_size=0.4)
-    run = cm.sample(MIXTURE.energy, progress=True, **settings)
+def test_a_given_partition_and_step_size_are_taken():
+    partition = cm.Partition(low=0.5, width=0.6, bins=12)
+    run = cm.sample(gaussian, init=0.0, steps=10_000, chains=1, partition=partition, step_size=0.2)
     assert run.partition == partition
-    assert run.settings["step_size"] == 0.4
+    assert run.settings["step_size"] == 0.2
     assert run.settings["automatic"]["changes"] == []
-    assert run.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.1)
-    shown = capfd.readouterr().err
-    assert "sampling" in shown
+    assert run.variance() == pytest.approx(1, rel=0.3)  # known to 7%
 
 
-def test_noisy_energies():
-    """Without a step size they are refused; with one they are sampled: P(x < 0), to 0.1, five standard errors."""
+def test_noisy_energies(capfd):
+    """Without a step size they are refused; with one they are sampled: P(x < 0), to 0.15, three standard errors."""
     noisy = cm.NoisyEnergy(MIXTURE.energy, gradient_variance=0.01, energy_variance=0.01)
     with pytest.raises(ValueError, match=r"step_size.*noise"):
         cm.sample(noisy, init=-6.0, steps=STEPS)
-    run = cm.sample(noisy, init=-6.0, steps=100_000, chains=CHAINS, step_size=0.1)
+    run = cm.sample(noisy, init=-6.0, steps=STEPS, chains=CHAINS, step_size=0.1, progress=True)
     assert run.settings["step_size"] == 0.1
     assert run.settings["kernel"]["dynamics"]["kind"] == "Langevin"
     assert run.settings["automatic"]["scale"] is None
-    assert run.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.1)
+    assert run.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.15)
+    assert "sampling" in capfd.readouterr().err
 
 
 # --- Hostile energies: a clear error, or the right answer ----------------------------------------------
 
 
-@pytest.mark.parametrize("steps", [STEPS, 100_000])
 @pytest.mark.parametrize("power", [1, 2, 4])
-def test_an_energy_unbounded_below_is_an_error(power, steps):
+def test_an_energy_unbounded_below_is_an_error(power):
     with pytest.raises(ValueError, match="no lowest value"):
-        cm.sample(lambda x: -(x**power), init=0.5, steps=steps)
+        cm.sample(lambda x: -(x**power), init=0.5, steps=STEPS)
 
 
 def test_a_constant_energy_is_an_error():
@@ -169,14 +163,21 @@ def test_a_constant_energy_is_an_error():
         cm.sample(lambda x: 0.0 * x, init=0.5, steps=STEPS)
 
 
-@pytest.mark.parametrize("beyond", [np.nan, np.inf])
-def test_a_wall(beyond):
-    """N(0, 1) cut off at 1: never beyond, mean −0.288 and variance 0.63 to about 0.02 and 0.02; five of them."""
-    run = cm.sample(lambda x: jnp.where(x > 1, beyond, x**2 / 2), init=0.0, steps=STEPS, chains=CHAINS)
-    assert np.max(run.draws) <= 1
-    mean, variance = stats.truncnorm(-np.inf, 1).stats()
-    assert run.mean() == pytest.approx(mean, abs=0.1)
-    assert run.variance() == pytest.approx(variance, abs=0.1)
+def test_walls_and_a_discontinuity():
+    """In the first coordinate N(0, 1) between −1.5 (where it becomes NaN) and 1 (infinite); in the second N(0, 1)
+    with a jump of 1 at 0, so that P(x₁ > 0) = e⁻¹/(1 + e⁻¹) = 0.269. Standard errors are about 0.01: to 0.05.
+    """
+
+    def energy(x):
+        walled = jnp.where(x[0] > 1, jnp.inf, jnp.where(x[0] < -1.5, jnp.nan, x[0] ** 2 / 2))
+        return walled + x[1] ** 2 / 2 + jnp.where(x[1] > 0, 1.0, 0.0)
+
+    run = cm.sample(energy, init=jnp.array([0.0, -0.5]), steps=STEPS, chains=CHAINS)
+    assert np.all((run.draws[..., 0] >= -1.5) & (run.draws[..., 0] <= 1))
+    mean, variance = stats.truncnorm(-1.5, 1).stats()
+    assert run.mean()[0] == pytest.approx(mean, abs=0.05)
+    assert run.variance()[0] == pytest.approx(variance, abs=0.05)
+    assert run.expectation(lambda x: x[1] > 0) == pytest.approx(np.exp(-1) / (1 + np.exp(-1)), abs=0.05)
     assert moving(run) > 0.1
 
 
@@ -186,49 +187,19 @@ def test_a_large_constant_is_an_error():
         cm.sample(lambda x: 1e9 + x**2 / 2, init=0.0, steps=STEPS)
 
 
-def test_a_large_constant_in_double_precision():
-    """What the error says works: mean 0 and variance 1, to five standard errors."""
-    before = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", True)
-    try:
-        run = cm.sample(lambda x: 1e9 + x**2 / 2, init=0.0, steps=STEPS, chains=CHAINS)
-        assert run.mean() == pytest.approx(0, abs=0.1)
-        assert run.variance() == pytest.approx(1, rel=0.1)
-    finally:
-        jax.config.update("jax_enable_x64", before)
-
-
 def test_an_energy_of_size_1e9():
     """10⁹·x²: standard deviation 2.2e-5, to 5%."""
     run = cm.sample(lambda x: 1e9 * x**2, init=1e-4, steps=STEPS, chains=CHAINS)
     deviation = (2e9) ** -0.5
     assert np.sqrt(run.variance()) == pytest.approx(deviation, rel=0.05)
     assert run.mean() == pytest.approx(0, abs=0.1 * deviation)
-    assert run.settings["automatic"]["scale"] == pytest.approx(deviation, rel=0.3)
-
-
-def test_an_energy_of_size_1e9_from_where_it_is_1e9():
-    """From x = 1, where U = 10⁹: the answer, or an error that tells what to do."""
-    try:
-        run = cm.sample(lambda x: 1e9 * x**2, init=1.0, steps=STEPS, chains=CHAINS)
-    except ValueError as error:
-        message = str(error)
-    else:
-        message = "jax_enable_x64 is not needed"
-        assert np.sqrt(run.variance()) == pytest.approx((2e9) ** -0.5, rel=0.05)
-    assert "jax_enable_x64" in message
-
-
-def test_a_discontinuity():
-    """N(0, 1), and 1 more for x > 0: P(x > 0) = e⁻¹/(1 + e⁻¹) = 0.269, with a standard error of about 0.01."""
-    run = cm.sample(lambda x: x**2 / 2 + jnp.where(x > 0, 1.0, 0.0), init=0.0, steps=STEPS, chains=CHAINS)
-    assert run.expectation(lambda x: x > 0) == pytest.approx(np.exp(-1) / (1 + np.exp(-1)), abs=0.05)
-    assert moving(run) > 0.1
+    stride = 2 * run.settings["step_size"] * run.settings["automatic"]["scale"] ** 2  # of a step, squared
+    assert 0.1 < stride / deviation**2 < 4  # beyond 4 leapfrog is unstable
 
 
 def two_wells(x):
-    """0.3·N((−4, 0), 1) + 0.7·N((4, 0), 0.25²): energies around 3.7 and 0.1, 2π·0.25² against 2π."""
-    centres, scales, weights = jnp.array([[-4.0, 0.0], [4.0, 0.0]]), jnp.array([1.0, 0.25]), jnp.array([0.3, 0.7])
+    """0.3·N((−3, 0), 1) + 0.7·N((3, 0), 0.4²): energies around 3.7 and 1.0."""
+    centres, scales, weights = jnp.array([[-3.0, 0.0], [3.0, 0.0]]), jnp.array([1.0, 0.4]), jnp.array([0.3, 0.7])
     squares = jnp.sum((x - centres) ** 2, axis=1) / scales**2
     return -jax.nn.logsumexp(-squares / 2 - 2 * jnp.log(scales), b=weights / (2 * jnp.pi))
 
@@ -267,59 +238,53 @@ def check_bookkeeping(run, steps):
     assert np.all(run.path.theta == run.path.theta[:1, :1])
 
 
-@pytest.mark.parametrize("while_learning", [True, False])
-def test_a_deeper_basin_that_the_pilot_missed(while_learning, monkeypatch):
-    """The pilot knows the wide basin only; the other holds 0.7 and lies 7 bins below: found while θ is learnt or later.
+def test_a_deeper_basin_that_the_pilot_missed(monkeypatch):
+    """The pilot knows the wide basin only; the other holds 0.7 and lies 5 bins below, and is found while sampling.
 
-    P(right) to 0.1: its standard error is 0.02 to 0.03.
+    P(right) to 0.15: its standard error is 0.03 to 0.05.
     """
-    pretend(monkeypatch, cm.Partition(low=3.7, width=0.5, bins=30), [-4.0, 0.0])
-    if not while_learning:
-        monkeypatch.setattr(AutomaticRun, "_follow", lambda self: None)
-    run = cm.sample(two_wells, init=jnp.array([-4.0, 0.0]), steps=100_000, chains=CHAINS)
+    pretend(monkeypatch, cm.Partition(low=3.7, width=0.5, bins=30), [-3.0, 0.0], step_size=0.05)
+    monkeypatch.setattr(AutomaticRun, "_follow", lambda self: None)  # not while θ is learnt
+    run = cm.sample(two_wells, init=jnp.array([-3.0, 0.0]), steps=100_000, chains=CHAINS)
     changes = run.settings["automatic"]["changes"]
     assert changes
     assert all("extended" in change for change in changes)
-    assert run.partition.low < 1.0
+    assert run.partition.low < 1.5
     check_bookkeeping(run, 100_000)
-    assert on_the_right(run) == pytest.approx(0.7, abs=0.1)
+    assert moving(run) > 0.1
+    assert on_the_right(run) == pytest.approx(0.7, abs=0.15)
 
 
-def test_a_partition_that_starts_far_too_high(monkeypatch):
-    """low = 12 where energies begin at 1.4: nothing that matters would be flattened, and the barrier at 14 not passed."""
-    pretend(monkeypatch, cm.Partition(low=12.0, width=0.5, bins=14), -6.0)
-    run = cm.sample(MIXTURE.energy, init=-6.0, steps=100_000, chains=CHAINS)
-    assert run.settings["automatic"]["changes"]
-    assert run.partition.low < 5
-    check_bookkeeping(run, 100_000)
-    assert run.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.1)
+@pytest.fixture(scope="module")
+def too_high():
+    """low = 12 where energies begin at 1.4: without an extension the barrier at 14 would not be passed."""
+    with pytest.MonkeyPatch.context() as patch:
+        pretend(patch, cm.Partition(low=12.0, width=0.5, bins=14), -6.0)
+        return cm.sample(MIXTURE.energy, init=-6.0, steps=100_000, chains=CHAINS, thin=10)
 
 
-@pytest.mark.parametrize("bins", [3, 7])
-def test_a_partition_that_ends_too_low(bins, monkeypatch):
-    """Flattened up to 2.8 or 6, with the barrier at 14: extended upwards, or `diagnose` does not call it good."""
-    pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=bins), -6.0)
+def test_a_partition_that_starts_far_too_high(too_high):
+    """P(x < 0) to 0.1: 0.39 to 0.41 in seeds 0 and 1."""
+    assert too_high.settings["automatic"]["changes"]
+    assert too_high.partition.low < 5
+    check_bookkeeping(too_high, 100_000)
+    assert too_high.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.1)
+
+
+def test_extending_while_learning_takes_no_more_than_burn_in(too_high):
+    """Sampling begins and ends where it was to begin and end, to the step."""
+    assert too_high.steps[0] == too_high.settings["burn_in"] + 10
+    assert too_high.steps[-1] == 100_000
+
+
+def test_a_partition_that_ends_too_low(monkeypatch):
+    """Flattened up to 6, with the barrier at 14: extended upwards and right, or not called good by `diagnose`."""
+    pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=7), -6.0)
     run = cm.sample(MIXTURE.energy, init=-6.0, steps=100_000, chains=CHAINS)
     check_bookkeeping(run, 100_000)
     if run.diagnose().ok:
         assert run.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.1)
         assert run.settings["automatic"]["changes"]
-
-
-def test_extending_while_learning_takes_no_more_than_burn_in(monkeypatch):
-    """A partition that is too high by far is extended more than once; sampling begins where it was to begin."""
-    pretend(monkeypatch, cm.Partition(low=12.0, width=0.5, bins=14), -6.0)
-    run = cm.sample(MIXTURE.energy, init=-6.0, steps=STEPS, chains=CHAINS)
-    assert run.settings["automatic"]["changes"]
-    assert run.steps[0] == run.settings["burn_in"] + run.settings["thin"]
-    assert run.steps[-1] == STEPS
-
-
-def test_extending_with_a_long_burn_in_leaves_steps_to_sample(monkeypatch):
-    """burn_in of 80%: however often the partition is extended, the rest is sampled."""
-    pretend(monkeypatch, cm.Partition(low=12.0, width=0.5, bins=14), -6.0)
-    run = cm.sample(MIXTURE.energy, init=-6.0, steps=STEPS, chains=CHAINS, burn_in=int(0.8 * STEPS))
-    assert run.energies.shape[1] * run.settings["thin"] == int(0.2 * STEPS)
 
 
 # --- Extending, by itself -----------------------------------------------------------------------------
@@ -347,14 +312,24 @@ def test_when_a_partition_is_extended():
     inside = np.linspace(1.9, 5.9, 1000)[None]
     assert _outside(inside, partition) == (0, 0)
     assert _outside(inside[:, :0], partition) == (0, 0)
-    few = np.concatenate([inside, np.full((1, 10), -50.0)], axis=1)  # fewer than 20 draws do not count
-    assert _outside(few, partition)[0] == 0 or few[few <= 2].size >= 20
+    few = np.concatenate([inside[:, 100:], np.full((1, 10), -50.0)], axis=1)  # fewer than 20 draws do not count
+    assert _outside(few, partition) == (0, 0)
     deep = np.concatenate([inside, np.full((1, 500), -3.0)], axis=1)
     assert _outside(deep, partition) == (10, 0)  # 5 units of energy are 10 bins
     high = np.concatenate([inside, np.full((1, 400), 20.0)], axis=1)
     below, above = _outside(high, partition)
     assert below == 0
     assert above > 0
+
+
+def test_an_extended_partition_still_starts_above_the_lowest_energy():
+    """Energies 0.36 + Exp(1), as in a basin of two dimensions: bin 0 of the new partition must not be empty."""
+    for width in (0.3, 0.5, 0.8):
+        partition = cm.Partition(low=6.0, width=width, bins=30)
+        energies = (0.36 + np.random.default_rng(0).exponential(size=2000)).reshape(10, -1)
+        below, _ = _outside(energies, partition)
+        assert below > 0
+        assert np.mean(energies <= partition.extended(below, 0).low) > 0.05
 
 
 # --- Bad input and Ctrl-C -----------------------------------------------------------------------------
@@ -387,8 +362,7 @@ def test_bad_input_names_the_argument(changes, words):
         cm.sample(gaussian, **(dict(init=0.0, steps=2000) | changes))
 
 
-@pytest.mark.parametrize("stage", ["learning θ", "sampling"])
-def test_ctrl_c_returns_what_there_is(stage, monkeypatch):
+def test_ctrl_c_while_learning_returns_what_there_is(monkeypatch):
     """The signal comes at the third report of the stage, as it does from a keyboard."""
     pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=25), -6.0)
     seen = []
@@ -396,15 +370,15 @@ def test_ctrl_c_returns_what_there_is(stage, monkeypatch):
 
     def update(self, step, draws):
         seen.append(step)
-        if seen[-4:-3] == [stage]:
+        if seen[-4:-3] == ["learning θ"]:
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Progress, "update", update)
     run = cm.sample(MIXTURE.energy, init=-6.0, steps=1_000_000, chains=4)
-    assert seen[-4] == stage
+    assert seen[-4] == "learning θ"
     assert run.interrupted
     assert run.energies.shape[1] > 0
     assert run.path.steps[-1] < 1_000_000
     assert np.isfinite(run.mean())
     assert "interrupted" in str(run.diagnose())
-    assert replace(run, interrupted=False).one_theta == (stage == "sampling")
+    assert not run.one_theta  # θ was still moving

@@ -81,7 +81,7 @@ def test_a_step_that_is_always_refused_is_not_called_a_constant_energy():
 UNIT = ExactEnergy(lambda x: 0.5 * x**2)
 
 
-@pytest.mark.parametrize(("steps", "chains"), [(100, 1), (100, 4), (300, 2), (1000, 1), (1000, 10), (STEPS, CHAINS)])
+@pytest.mark.parametrize(("steps", "chains"), [(100, 1), (100, 4), (1000, 1), (STEPS, CHAINS)])
 def test_it_spends_at_most_what_it_is_given(steps, chains):
     """Evaluations for each chain; the shortest run that tunes itself, of 1,000 steps, gives 100."""
     pilot = explore(UNIT, starts(0.0, chains), KEY, steps, None, True)

@@ -198,10 +198,9 @@ def gaussian_pvalue(kernel, steps=30):
     return stats.kstest(np.asarray(last), "norm", (0, 0.3**0.5)).pvalue, float(acceptance)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.8])
-def test_a_gaussian_is_kept_at_a_large_step_size(momentum):
+def test_a_gaussian_is_kept_at_a_large_step_size():
     """ε = 1.5, a leapfrog step of 1.7 where 2 is the limit of stability: much is refused, and the law stays."""
-    p, acceptance = gaussian_pvalue(adjusted(1.5, 0.3, momentum))
+    p, acceptance = gaussian_pvalue(adjusted(1.5, 0.3))
     assert p > 1e-4
     assert acceptance < 0.8
 
@@ -274,12 +273,9 @@ def contour_pvalues(kernel, steps=40):
     return p_law, 2 * stats.norm.sf(abs(z)), float(acceptance)
 
 
-@pytest.mark.parametrize(("scheme", "step_size"), [("smooth", 0.4), ("left", 0.4)])
-def test_the_flattened_density_is_kept_at_a_large_step_size(scheme, step_size):
+def test_the_flattened_density_is_kept_at_a_large_step_size():
     """At ε = 0.4 SGLD would be unstable in the narrow mode, whose curvature over τ is 6."""
-    p_law, p_mean, acceptance = contour_pvalues(
-        contour(adjusted(step_size, TEMPERATURE), PARTITION, scheme=scheme, **SETTINGS)
-    )
+    p_law, p_mean, acceptance = contour_pvalues(contour(adjusted(0.4, TEMPERATURE), PARTITION, **SETTINGS))
     assert min(p_law, p_mean) > 1e-4
     assert acceptance < 0.9
 
@@ -339,13 +335,6 @@ def test_a_jump_that_the_gradient_does_not_see_is_sampled_right():
     last, *_ = evolve(kernel, energy, 100, jnp.asarray(x, jnp.float32))
     assert stats.kstest(np.asarray(last), cdf).pvalue > 1e-4
     assert stats.kstest(np.asarray(last), "norm").pvalue < 1e-6  # what a kernel blind to the jump would give
-
-
-def test_a_whole_run_has_the_right_moments():
-    """Through `sample`: 10 chains of 20,000 steps on N(3, 2²); the mean is known to about 0.02, the variance to 1%."""
-    run = cm.sample(lambda x: 0.5 * ((x - 3) / 2) ** 2, init=0.0, steps=20_000, kernel=adjusted(2.0), chains=10)
-    assert run.mean() == pytest.approx(3.0, abs=0.1)
-    assert run.variance() == pytest.approx(4.0, rel=0.05)
 
 
 # --- Replica exchange --------------------------------------------------------------------------------
