@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from contourmc import Partition
-from contourmc.flattening import LogTheta, at_bin, interpolate, learn, log_theta, normalised
+from contourmc.flattening import LogTheta, at_bin, interpolate, learn, learn_together, log_theta, normalised
 
 SCHEMES = ["smooth", "left", "centred", "right"]
 PARTITION = Partition(low=2.0, width=0.5, bins=12)  # edges 2, 2.5, … 7
@@ -276,6 +276,97 @@ def test_psi_is_finite_between_extreme_bins():
 
 def test_an_empty_bin_has_a_logarithm():
     assert np.all(np.isfinite(log_theta(jnp.asarray([0.0, 1.0])).levels))
+
+
+# --- Learning together -------------------------------------------------------------------------------
+
+
+def together(theta, offset, bins, log_w, log_omega):
+    """`learn_together` of chains that share θ: log θ afterwards, a row for each chain."""
+
+    def chain(J, log_w):
+        after = learn_together(LogTheta(jnp.log(theta) - offset, offset), J, log_w, log_omega, "chains")
+        return after.levels + after.offset
+
+    return np.asarray(jax.jit(jax.vmap(chain, axis_name="chains"))(bins, log_w), float)
+
+
+def random_crowd(chains, seed=7):
+    """θ over 20 bins, a bin and a weight for each chain (some of them in the same bin), ω and an offset."""
+    rng = np.random.default_rng(seed)
+    theta, bins = rng.dirichlet(np.ones(20)), rng.integers(12, size=chains)
+    return theta, bins, 10 ** rng.uniform(-1, 0, chains), 0.3, rng.uniform(-5, 5)
+
+
+@pytest.mark.parametrize("chains", [1, 2, 10, 40])
+def test_learning_together_is_the_mean_of_the_learning_field(chains):
+    """θ + ω·mean_c w_c(1[i = J_c] − θ) in float64, to 1e-5; the same bits in every chain; Σθ = 1."""
+    theta, bins, w, omega, offset = random_crowd(chains)
+    found = together(
+        jnp.asarray(theta, jnp.float32),
+        jnp.float32(offset),
+        jnp.asarray(bins),
+        jnp.log(jnp.asarray(w, jnp.float32)),
+        jnp.log(jnp.float32(omega)),
+    )
+    expected = np.mean([paper(theta, *one, omega, 0.0) for one in zip(bins, w, strict=True)], axis=0)
+    np.testing.assert_allclose(np.exp(found[0]), expected, rtol=1e-5)
+    assert np.all(found == found[0])
+    assert np.exp(found[0]).sum() == pytest.approx(1, abs=1e-5)
+    assert np.abs(expected / theta - 1).max() > 0.01  # something was learnt
+
+
+def test_learning_together_alone_is_learning():
+    """One chain, any bin: what `learn` does, to float32 (1e-5)."""
+    theta, _, _, omega, offset = random_crowd(1)
+    log_omega = jnp.log(jnp.float32(omega))
+    for J in (0, 7, 19):
+        log = LogTheta(jnp.log(jnp.asarray(theta, jnp.float32)) - offset, jnp.float32(offset))
+        found = together(
+            jnp.asarray(theta, jnp.float32), jnp.float32(offset), jnp.asarray([J]), jnp.asarray([-1.5]), log_omega
+        )
+        np.testing.assert_allclose(
+            np.exp(found[0]), theta_of(learn(log, jnp.int32(J), jnp.float32(-1.5), log_omega)), rtol=1e-5
+        )
+
+
+def test_a_thousand_updates_together_keep_the_sum():
+    """8 chains; against float64. 1,000 roundings of a level near −5 to 2e-7 make 2e-4 at worst."""
+    rng = np.random.default_rng(4)
+    theta = rng.dirichlet(np.ones(20))
+    bins, omegas = rng.integers(20, size=(8, 1000)), 10 / (np.arange(1, 1001) ** 0.6 + 100)
+
+    def chain(log, bins):
+        def body(log, inputs):
+            J, log_omega = inputs
+            return learn_together(log, J, at_bin(log, J), log_omega, "chains"), None
+
+        return jax.lax.scan(body, log, (bins, jnp.log(jnp.asarray(omegas, jnp.float32))))[0]
+
+    start = log_theta(jnp.asarray(theta, jnp.float32))
+    log = jax.jit(jax.vmap(chain, (None, 0), axis_name="chains"))(start, jnp.asarray(bins))
+    for J, omega in zip(bins.T, omegas, strict=True):
+        theta = np.mean([paper(theta, j, theta[j], omega, 0.0) for j in J], axis=0)
+    found = np.exp(np.asarray(log.levels, float) + np.asarray(log.offset, float)[:, None])
+    np.testing.assert_array_equal(found, np.broadcast_to(found[0], found.shape))
+    np.testing.assert_allclose(found[0], theta, rtol=2e-4)
+    assert found[0].sum() == pytest.approx(1, abs=2e-4)
+
+
+def test_learning_together_with_extreme_weights():
+    """w = θ^ζ with ζ = 10⁶ of bins down to e⁻³⁰⁰, weights e^(10⁸) times others': all finite, and θ stays."""
+    levels = normalised(LogTheta(jnp.asarray([0.0, -300.0, -5.0, -300.0]), jnp.float32(0))).levels
+    bins = jnp.asarray([1, 2, 1, 3])
+    log_w = 1e6 * levels[bins]
+
+    def chain(J, log_w):
+        return learn_together(LogTheta(levels, jnp.float32(0)), J, log_w, jnp.log(jnp.float32(0.01)), "chains")
+
+    after = jax.vmap(chain, axis_name="chains")(bins, log_w)
+    assert np.all(np.isfinite(after.levels))
+    assert np.all(np.isfinite(after.offset))
+    # the largest weight is e^(−5·10⁶): nothing is learnt, to the rounding of a level of 300
+    np.testing.assert_allclose(after.levels[0], levels, atol=1e-4)
 
 
 # --- Where learning leads ----------------------------------------------------------------------------

@@ -72,6 +72,24 @@ def test_equal_settings_are_equal_objects():
     assert Partition(2, 1, 50) != Partition(2, 1, 51)
 
 
+def test_extended_keeps_the_bins_there_were():
+    """Old edges are among the new ones, and an energy's bin moves by what was added below."""
+    wider = PARTITION.extended(3, 2)
+    assert (wider.low, wider.width, wider.bins) == (0.5, 0.5, 13)
+    assert wider.high == 6.0
+    np.testing.assert_array_equal(wider.edges[3:-2], PARTITION.edges)
+    inner = np.linspace(2.1, 4.9, 57)
+    np.testing.assert_array_equal(bins_of(inner, wider), bins_of(inner) + 3)
+    assert PARTITION.extended(0, 0) == PARTITION
+    assert wider.extended(-3, -2) == PARTITION
+
+
+def test_extended_cannot_shrink_below_two_bins():
+    assert PARTITION.extended(-3, -3).bins == 2
+    with pytest.raises(ValueError, match=r"^bins="):
+        PARTITION.extended(-4, -3)
+
+
 @pytest.mark.usefixtures("untyped")
 def test_numbers_of_other_kinds_become_plain_ones():
     partition = Partition(low=np.float32(2), width=np.int64(1), bins=1e2)

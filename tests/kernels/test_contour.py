@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import contourmc as cm
 from contourmc import Partition, Polynomial, contour, csghmc, csgld, ksgld, sghmc, sgld
 
 PARTITION = Partition(low=1.0, width=0.5, bins=8)  # edges 1, 1.5, … 4
@@ -144,6 +145,42 @@ def test_known_theta_is_left_alone():
     assert_equal(state.theta, start.theta)
     np.testing.assert_allclose(np.exp(log_theta(state)), THETA, rtol=1e-5)
     np.testing.assert_array_equal(state.visits, np.bincount(info.bin, minlength=8))
+
+
+def test_without_omega_theta_stands_still():
+    """To the bit; the moves are those of a kernel that knows this θ."""
+    kernel = csgld(0.05, PARTITION, omega=None)
+    start = kernel.init(POSITION)
+    state, (positions, info) = run_from(kernel, start)
+    assert_equal(state.theta, start.theta)
+    np.testing.assert_array_equal(state.visits, np.bincount(info.bin, minlength=8))
+    known = ksgld(0.05, PARTITION, [1 / 8] * 8)
+    assert_equal(positions, run(known)[1][0])
+
+
+def test_chains_that_share_theta_have_the_same_one():
+    """To the bit, all along; the chains are not the same, and θ has moved. The same seed gives the same bits."""
+    kernel = csgld(0.05, PARTITION, shared=True)
+    settings = dict(init=POSITION, steps=3000, kernel=kernel, chains=3, thin=1)
+    first = cm.sample(energy, **settings)
+    assert np.all(first.path.theta == first.path.theta[:1])
+    assert np.abs(np.log(first.theta[0] * 8)).max() > 0.1
+    assert not np.array_equal(first.draws[0], first.draws[1])
+    again = cm.sample(energy, **settings)
+    np.testing.assert_array_equal(again.draws, first.draws)
+    np.testing.assert_array_equal(again.theta, first.theta)
+    assert not first.one_theta  # it was still moving: the weights of two steps cannot be compared
+
+
+def test_chains_that_do_not_share_theta_have_their_own():
+    """So that the test above can fail."""
+    run = cm.sample(energy, init=POSITION, steps=3000, kernel=csgld(0.05, PARTITION), chains=3)
+    assert not np.array_equal(run.theta[0], run.theta[1])
+
+
+def test_the_biased_rule_cannot_be_shared():
+    with pytest.raises(ValueError, match="shared"):
+        csgld(0.05, PARTITION, shared=True, rule="biased")
 
 
 def test_ksgld_is_csgld_with_theta():
