@@ -221,6 +221,7 @@ def pretend(monkeypatch, partition, start, scale=1.0, step_size=0.2):
             minimum_energies=np.zeros(1),
             starts=jnp.broadcast_to(start, (chains, *start.shape)),
             steps=steps,
+            compile_seconds=0.0,
         )
 
     monkeypatch.setattr(automatic, "explore", explore)

@@ -130,14 +130,14 @@ class AutomaticRun:
 
     def _learn(self, bar: Progress) -> None:
         bar.stage("learning θ")
-        end = self.run.steps
-        for number in range(1, ROUNDS + 1):
-            self.run.advance(end * number // ROUNDS, bar.update)
+        for rounds in range(ROUNDS, 0, -1):
+            left = self.run.steps - self.run.step
+            self.run.advance(self.run.step + left // rounds, bar.update)
             if self.run.failure:
                 return
-            if self.free and number < ROUNDS:
+            if self.free and rounds > 1:
                 self._follow()
-        self.spent += end
+        self.spent += self.run.steps
         self.learnt = self._average()
 
     def _average(self) -> ContourState:
@@ -196,10 +196,12 @@ def _outside(energies: np.ndarray, partition: Partition) -> tuple[int, int]:
     """How many bins to add below and above for these energies."""
     if energies.size == 0:
         return 0, 0
-    below = energies[energies <= partition.low]
-    depth = (partition.low - np.quantile(below, 0.1)) / partition.width if below.size >= 20 else 0.0
+    lower = energies[energies <= partition.low]
+    below = 0
+    if lower.size >= 20 and partition.low - np.quantile(lower, 0.1) > DEEPER * partition.width:
+        below = int((partition.low - np.median(lower)) / partition.width)  # a new bin 0 must not be empty
     crowded = np.mean(energies > partition.high) > BEYOND
-    return int(np.ceil(depth)) if depth > DEEPER else 0, partition.bins // 2 if crowded else 0
+    return below, partition.bins // 2 if crowded else 0
 
 
 def _rebin(state: ContourState, energies: np.ndarray, old: Partition, new: Partition) -> ContourState:
@@ -220,5 +222,5 @@ def _rebin(state: ContourState, energies: np.ndarray, old: Partition, new: Parti
     return state._replace(theta=LogTheta(theta, state.theta.offset), visits=visits)
 
 
-def _plain(leaf: Float[Array | np.ndarray, "..."]) -> list[Any]:
-    return np.asarray(leaf, float).round(6).tolist()
+def _plain(leaf: Float[Array | np.ndarray, "..."]) -> Any:
+    return np.asarray(leaf, float).tolist()

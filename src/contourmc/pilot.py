@@ -82,8 +82,8 @@ def explore(
     """
     chains = jax.tree.leaves(positions)[0].shape[0]
     budget = steps * chains
-    chunk = 50 if budget >= 100_000 else 10
-    count = int(np.clip(budget // (chunk * 200), 4, WALKERS))
+    chunk = int(np.clip(budget // 400, 2, 50))
+    count = int(np.clip(budget // (chunk * 100), 1, WALKERS))
     chunks = budget // (chunk * count)
     walkers = Walkers(target, positions, key, count, chunk, step_size, exact)
 
@@ -148,6 +148,10 @@ class Walkers:
                 log_steps.append(np.log(self.step_size))
         if log_steps and not fixed:
             self.step_size = float(np.exp(np.mean(log_steps[-max(1, chunks // 4) :])))
+        remedy = (
+            "every move was refused: give a smaller step size" if fixed else "check the energy: no step is small enough"
+        )
+        require(self.acceptance > 0, "step_size", self.step_size, remedy)
         _require_landscape(np.concatenate(energies), self.record)
         return np.concatenate(energies[chunks // 2 :])
 
@@ -229,6 +233,7 @@ class Rung(NamedTuple):
     """temperature: of the walkers.  hot: their energies there.  places: where they were, stacked.
     typical: energies of the cooled copy at temperature 1, (step, walker).
     minima: where the copy came to rest, a row for each walker.  lowest: the energies there.
+    falling: by how much the energy still fell in the last chunk, next to temperature 0.
     """
 
     temperature: float
@@ -237,6 +242,7 @@ class Rung(NamedTuple):
     typical: np.ndarray
     minima: Position
     lowest: np.ndarray
+    falling: float
 
 
 def _look(walkers: Walkers, temperature: float, chunks: int, hot: np.ndarray) -> Rung:
@@ -245,8 +251,11 @@ def _look(walkers: Walkers, temperature: float, chunks: int, hot: np.ndarray) ->
     for cooler in np.geomspace(temperature, 1.0, chunks + 1)[1:]:
         walkers.walk(float(cooler))
     typical = np.concatenate([walkers.walk(1.0) for _ in range(chunks)])
-    lowest = [walkers.walk(float(cooler))[-1] for cooler in np.geomspace(1.0, COLD, chunks + 1)[1:]]
-    rung = Rung(temperature, hot, places, typical[len(typical) // 2 :], walkers.positions, lowest[-1])
+    for cooler in np.geomspace(1.0, COLD, chunks + 1)[1:-1]:
+        walkers.walk(float(cooler))
+    last = walkers.walk(COLD)
+    falling = float(np.median(last[0] - last[-1]))
+    rung = Rung(temperature, hot, places, typical[len(typical) // 2 :], walkers.positions, last[-1], falling)
     walkers.place(places)
     return rung
 
@@ -324,6 +333,9 @@ def _require_landscape(energies: np.ndarray, record: Record) -> None:
 
 def _require_bottom(lowest: np.ndarray, first: Rung) -> None:
     """Raise if the cooled walkers are still falling."""
-    fallen = float(np.median(first.typical) - np.min(lowest))
-    remedy = "the energy seems to have no lowest value: check its sign, and add a prior or walls"
-    require(fallen < 1e6, "target", f"an energy that fell by {fallen:.3g} in the pilot", remedy)
+    remedy = "the energy seems to have no lowest value: check its sign, add a prior or walls, or start less far out"
+    bottom = float(np.min(lowest))
+    require(bottom > -1e30, "target", f"an energy of {bottom:.3g} in the pilot", remedy)
+    numbers = sum(np.size(leaf[0]) for leaf in jax.tree.leaves(first.minima))
+    settled = first.falling < 1 + 0.1 * numbers
+    require(settled, "target", f"an energy still falling, to {bottom:.3g}, at the end of the pilot", remedy)

@@ -76,9 +76,9 @@ class Samples:
 
     @property
     def one_theta(self) -> bool:
-        """Whether one θ was learnt for all chains and then fixed, so that their weights can be compared."""
+        """Whether θ was fixed and the same for all chains, so that their weights can be compared."""
         kernel = self.settings["kernel"]
-        return "omega" in kernel and kernel["omega"] is None
+        return "omega" in kernel and (kernel["omega"] is None or kernel["theta"] is not None)
 
     def mean(self, *, by_chain: bool = False) -> Position:
         """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""

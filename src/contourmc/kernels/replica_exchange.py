@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from contourmc.checks import require, require_number
+from contourmc.kernels.adjusted import Adjusted
 from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position, describe_point, unflattened
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class ReplicaExchange(Kernel):
     def __post_init__(self):
         fine = len(self.dynamics) > 1 and all(isinstance(one, Dynamics) for one in self.dynamics)
         require(fine, "dynamics", self.dynamics, "give two or more dynamics, such as sgld(...)")
+        plain = not any(isinstance(one, Adjusted) for one in self.dynamics)
+        require(plain, "dynamics", self.dynamics, "adjusted(...) stands elsewhere than its proposal; use langevin(...)")
         remedy = "the variance of the energies must be 0 or more"
         require_number("energy_variance", self.energy_variance, remedy, positive=False)
 
