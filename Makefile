@@ -14,7 +14,7 @@ demo: $(VENV)/.ready  ## sample the paper's mixture with SGLD and CSGLD; writes 
 	$(BIN)/contourmc demo --out $(OUT) --force
 
 test: lint  ## lint, type check and run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.dev  ## ruff and pyright
 	$(BIN)/ruff check .

@@ -137,11 +137,12 @@ class Walkers:
             energies.append(self.walk(1.0))
             if not self.exact:
                 continue
-            if number in windows:
+            moving = self.acceptance > 0.05
+            if number in windows and moving:
                 self._rescale(fixed)
                 since = 0
             elif not fixed:
-                since += 1
+                since += moving
                 gain = 3 / (1 + since / 8)
                 grown = np.log(self.step_size) + gain * (self.acceptance - ACCEPTANCE)
                 self.step_size = float(np.exp(min(grown, np.log(LARGEST_STEP))))

@@ -59,8 +59,10 @@ class Adjusted(Dynamics):
         accept with probability min(1, e^−Δ),   Δ = V(x′) − V(x_k) + (|v′|² − |v|²)/2;   else stay, with −v
         v ← βv + √(1−β²) w,   w ~ N(0, I).
 
-    The stationary distribution is exact. A proposal whose energy is not finite is refused: there is a wall.
-    One evaluation a step, at the proposal. For exact energies only: noise would pass for a change of energy.
+    In the kicks the gradient multiplier is held between −2 and 2: under a stronger force a step may be refused for
+    ever. The stationary distribution is exact all the same, for any kick that depends on the place alone. A
+    proposal whose energy is not finite is refused: there is a wall. One evaluation a step, at the proposal. For
+    exact energies only: noise would pass for a change of energy.
     """
 
     momentum: float = 0.8
@@ -103,7 +105,7 @@ class Adjusted(Dynamics):
         info = describe_point(jnp.where(first, energy, state.energy), flatten)
         there = describe_point(energy, flatten)
 
-        arrived = _kick(state.kicked, gradient, state.scale, half * there.multiplier)
+        arrived = _kick(state.kicked, gradient, state.scale, half * _held(there.multiplier))
         rise = (there.energy - info.energy) / inputs.temperature + there.log_weight - info.log_weight
         rise = rise + (_square(arrived) - _square(state.velocity)) / 2
         accept = first | (inputs.log_uniform < -rise)  # not if the rise is not a number
@@ -114,7 +116,8 @@ class Adjusted(Dynamics):
         here, slope = choose(state.position, state.here), choose(gradient, state.gradient)
         velocity = choose(arrived, jax.tree.map(jnp.negative, state.velocity))
         velocity = jax.tree.map(lambda v, w: self.momentum * v + w, velocity, inputs.noise)
-        kicked = _kick(velocity, slope, state.scale, half * jnp.where(accept, there.multiplier, info.multiplier))
+        multiplier = _held(jnp.where(accept, there.multiplier, info.multiplier))
+        kicked = _kick(velocity, slope, state.scale, half * multiplier)
         position = _drift(here, kicked, state.scale, stride)
         energy = jnp.where(accept, there.energy, info.energy)
         accepted = state.accepted + accept
@@ -122,6 +125,10 @@ class Adjusted(Dynamics):
             AdjustedState(position, here, energy, slope, velocity, kicked, state.scale, accepted, state.steps + 1),
             info,
         )
+
+
+def _held(multiplier: Float[Array, ""]) -> Float[Array, ""]:
+    return jnp.clip(multiplier, -2.0, 2.0)
 
 
 def _kick(velocity: Position, gradient: Position, scale: Position | None, factor: Array) -> Position:
