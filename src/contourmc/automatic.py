@@ -47,13 +47,6 @@ class AutomaticRun:
     run: Run
     kernel: Contour
 
-    @property
-    def compile_seconds(self) -> float:
-        """Of all programs so far."""
-        if hasattr(self, "run"):
-            return self.run.compile_seconds
-        return 0.0 if self.pilot is None else self.pilot.compile_seconds
-
     def __init__(
         self, target: Target, positions: Position, keys: Array, *,
         steps: int, burn_in: int, thin: int, average: Average | None, store: bool,
@@ -61,6 +54,7 @@ class AutomaticRun:
         self.target, self.positions, self.keys = target, positions, keys
         self.steps, self.burn_in, self.kept = steps, burn_in, {"thin": thin, "average": average, "store": store}
         self.pilot: Pilot | None = None
+        self.compile_seconds = 0.0
         self.changes: list[str] = []
 
     def prepare(self, partition: Partition | str, step_size: float | str, bar: Progress) -> None:
@@ -73,6 +67,7 @@ class AutomaticRun:
             key = jax.random.fold_in(self.keys[0], 2**30)
             pilot = explore(self.target, self.positions, key, self.steps // 10, given, self.target.exact)
             self.pilot, self.positions, self.spent, scale = pilot, pilot.starts, pilot.steps, pilot.scale
+            self.compile_seconds = pilot.compile_seconds
             given = pilot.step_size
             partition = pilot.partition if isinstance(partition, str) else partition
         assert given is not None
@@ -128,6 +123,11 @@ class AutomaticRun:
         run.compile_seconds = self.compile_seconds
         return run
 
+    def _spend(self, steps: int) -> None:
+        """Account for steps of the present run, before another begins."""
+        self.spent += steps
+        self.compile_seconds = self.run.compile_seconds
+
     def _learn(self, bar: Progress) -> None:
         bar.stage("learning θ")
         for rounds in range(ROUNDS, 0, -1):
@@ -137,7 +137,7 @@ class AutomaticRun:
                 return
             if self.free and rounds > 1:
                 self._follow()
-        self.spent += self.run.steps
+        self._spend(self.run.steps)
         self.learnt = self._average()
 
     def _average(self) -> ContourState:
@@ -158,7 +158,7 @@ class AutomaticRun:
         if below or above:
             state = self._extend(energies, below, above)
             done, left = self.run.step, self.run.steps - self.run.step
-            self.spent += done
+            self._spend(done)
             self._begin(state, left)
 
     def _extend(self, energies: np.ndarray, below: int, above: int) -> ContourState:
@@ -186,7 +186,7 @@ class AutomaticRun:
             below, above = _outside(energies, self.kernel.partition)
             if below:
                 state = self._extend(energies, below, above)
-                self.spent += self.run.step
+                self._spend(self.run.step)
                 self._begin(state, (self.steps - self.spent) // 3)
                 return True
         return False

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc.checks import require
 from contourmc.kernels.base import (
-    Dynamics,
     Flatten,
     Info,
     Position,
@@ -17,6 +16,7 @@ from contourmc.kernels.base import (
     normal_like,
     unflattened,
 )
+from contourmc.kernels.momentum import MomentumDynamics
 from contourmc.schedules import Schedule, evaluate
 
 
@@ -52,7 +52,7 @@ class AdjustedInputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Adjusted(Dynamics):
+class Adjusted(MomentumDynamics):
     """A leapfrog step h = √(2ε) from x_k, accepted or refused; with V the flattened energy over τ, and scale σ:
 
         v½ = v − (h/2)σ√τ ∇V(x_k),   x′ = x_k + h√τσ v½,   v′ = v½ − (h/2)σ√τ ∇V(x′)
@@ -69,7 +69,6 @@ class Adjusted(Dynamics):
 
     def __post_init__(self):
         super().__post_init__()
-        require(0 <= self.momentum < 1, "momentum", self.momentum, "the momentum β must be in [0, 1)")
         hot = callable(self.temperature) or self.temperature > 0
         require(hot, "temperature", self.temperature, "a Metropolis test needs a temperature above 0")
 

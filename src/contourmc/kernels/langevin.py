@@ -1,15 +1,12 @@
 """Langevin dynamics by the BAOAB splitting (Leimkuhler & Matthews 2013): second order at the cost of SGLD."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
-from contourmc.checks import require
 from contourmc.kernels.base import (
-    Dynamics,
     Flatten,
     Info,
     LangevinInputs,
@@ -18,19 +15,12 @@ from contourmc.kernels.base import (
     multiply,
     unflattened,
 )
+from contourmc.kernels.momentum import MomentumDynamics, VelocityState
 from contourmc.schedules import Schedule
 
 
-class LangevinState(NamedTuple):
-    """position: x_k.  velocity: v_k.  steps: k, the steps done so far."""
-
-    position: Position
-    velocity: Position
-    steps: Int[Array, ""]
-
-
 @dataclass(frozen=True)
-class Langevin(Dynamics):
+class Langevin(MomentumDynamics):
     """u = v_k − 2ε ∇U(x_k),   v_{k+1} = β u + √(2(1−β²)τε) w_k,   x_{k+1} = x_k + (u + v_{k+1})/2,   w_k ~ N(0, I).
 
     With β = 0 this is SGLD with each noise spread over two steps,
@@ -43,25 +33,18 @@ class Langevin(Dynamics):
 
     momentum: float = 0.0
 
-    def __post_init__(self):
-        super().__post_init__()
-        require(0 <= self.momentum < 1, "momentum", self.momentum, "the momentum β must be in [0, 1)")
-
     @property
     def friction(self) -> float:
         return 1 - self.momentum**2
 
-    def init(self, position: Position) -> LangevinState:
-        return LangevinState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
-
     def move(
         self,
         inputs: LangevinInputs,
-        state: LangevinState,
+        state: VelocityState,
         energy: Array,
         gradient: Position,
         flatten: Flatten = unflattened,
-    ) -> tuple[LangevinState, Info]:
+    ) -> tuple[VelocityState, Info]:
         info = describe_point(energy, flatten)
         gradient = multiply(info.multiplier, gradient)
         kicked = jax.tree.map(lambda v, g: v - 2 * inputs.step_size.astype(v.dtype) * g, state.velocity, gradient)
@@ -69,7 +52,7 @@ class Langevin(Dynamics):
         if inputs.noise is not None:
             velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
         position = jax.tree.map(lambda x, u, v: x + (u + v) / 2, state.position, kicked, velocity)
-        return LangevinState(position, velocity, state.steps + 1), info
+        return VelocityState(position, velocity, state.steps + 1), info
 
 
 def langevin(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.0) -> Langevin:

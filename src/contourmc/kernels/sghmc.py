@@ -1,15 +1,12 @@
 """Stochastic gradient Hamiltonian Monte Carlo in the form of Saatci & Wilson (2017), and momentum SGD."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
-from contourmc.checks import require
 from contourmc.kernels.base import (
-    Dynamics,
     Flatten,
     Info,
     LangevinInputs,
@@ -18,45 +15,29 @@ from contourmc.kernels.base import (
     multiply,
     unflattened,
 )
+from contourmc.kernels.momentum import MomentumDynamics, VelocityState
 from contourmc.schedules import Schedule
 
 
-class SGHMCState(NamedTuple):
-    """position: x_k.  velocity: v_k.  steps: k, the steps done so far."""
-
-    position: Position
-    velocity: Position
-    steps: Int[Array, ""]
-
-
 @dataclass(frozen=True)
-class SGHMC(Dynamics):
+class SGHMC(MomentumDynamics):
     """v_{k+1} = β v_k − ε ∇U(x_k) + √(2(1−β)τε) w_k,   x_{k+1} = x_k + v_{k+1},   w_k ~ N(0, I).
 
     On a Gaussian of unit variance at τ = 1 the stationary variance of x is exactly 1 / (1 − ε/(2(1+β))).
     """
 
-    momentum: float = 0.9
-
-    def __post_init__(self):
-        super().__post_init__()
-        require(0 <= self.momentum < 1, "momentum", self.momentum, "the momentum β must be in [0, 1)")
-
     @property
     def friction(self) -> float:
         return 1 - self.momentum
 
-    def init(self, position: Position) -> SGHMCState:
-        return SGHMCState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))
-
     def move(
         self,
         inputs: LangevinInputs,
-        state: SGHMCState,
+        state: VelocityState,
         energy: Array,
         gradient: Position,
         flatten: Flatten = unflattened,
-    ) -> tuple[SGHMCState, Info]:
+    ) -> tuple[VelocityState, Info]:
         info = describe_point(energy, flatten)
         gradient = multiply(info.multiplier, gradient)
         velocity = jax.tree.map(
@@ -65,7 +46,7 @@ class SGHMC(Dynamics):
         if inputs.noise is not None:
             velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
         position = jax.tree.map(jnp.add, state.position, velocity)
-        return SGHMCState(position, velocity, state.steps + 1), info
+        return VelocityState(position, velocity, state.steps + 1), info
 
 
 def sghmc(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.9) -> SGHMC:
