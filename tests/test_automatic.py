@@ -1,8 +1,5 @@
 """`cm.sample(energy, init=…, steps=…)` and nothing else: right answers, or clear errors."""
 
-import os
-import signal
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -364,7 +361,7 @@ def test_bad_input_names_the_argument(changes, words):
 
 
 def test_ctrl_c_while_learning_returns_what_there_is(monkeypatch):
-    """The signal comes at the third report of the stage, as it does from a keyboard."""
+    """The interrupt comes at the third report of the stage; test_sampling sends a real signal."""
     pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=25), -6.0)
     seen = []
     monkeypatch.setattr(Progress, "stage", lambda self, name: seen.append(name))
@@ -372,7 +369,7 @@ def test_ctrl_c_while_learning_returns_what_there_is(monkeypatch):
     def update(self, step, draws):
         seen.append(step)
         if seen[-4:-3] == ["learning θ"]:
-            os.kill(os.getpid(), signal.SIGINT)
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "update", update)
     run = cm.sample(MIXTURE.energy, init=-6.0, steps=1_000_000, chains=4)
