@@ -118,9 +118,13 @@ def test_an_energy_that_is_nan_only_now_and_then_is_not_passed_over():
 
 def test_ctrl_c_returns_what_there_is():
     settings = GOOD | dict(steps=2_000_000_000, burn_in=0, thin=1000)
-    interrupt = threading.Timer(5.0, os.kill, (os.getpid(), signal.SIGINT))
-    interrupt.start()
+    # A second signal, should the first fall into a place that swallows it: the run would have no end.
+    signals = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)) for seconds in (5.0, 30.0)]
+    for one in signals:
+        one.start()
     run = cm.sample(ENERGY, **settings)
+    for one in signals:
+        one.cancel()
     assert run.interrupted
     assert 0 < run.path.steps[-1] < settings["steps"]
     assert run.draws.shape[1] == run.path.steps[-1] // 1000
