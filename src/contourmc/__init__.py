@@ -18,6 +18,7 @@ from contourmc.run import DivergenceError
 from contourmc.samples import Samples
 from contourmc.sampling import sample
 from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
+from contourmc.streamed import StreamedPosterior
 from contourmc.targets import ExactEnergy, NoisyEnergy, Target
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ __all__ = [
     "Posterior",
     "RegressionAverage",
     "Samples",
+    "StreamedPosterior",
     "Target",
     "adjusted",
     "contour",

@@ -169,6 +169,7 @@ class Walkers:
         self.evaluations += self.chunk * self.count
         self.acceptance = float(self.record.acceptance)
         energies = np.asarray(self.record.energies)
+        self.target.after(0)
         remedy = "give a smaller step_size" if not self.exact else "the energy seems to have no lowest value"
         require(bool(np.all(np.isfinite(energies))), "target", "an energy that is not finite in the pilot", remedy)
         return energies

@@ -1,25 +1,24 @@
 """The posterior of a model on data, seen a mini-batch at a time."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from contourmc.checks import require, require_count
+from contourmc.hosting import OnHost, require_alone
 from contourmc.kernels.base import Position
+from contourmc.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
+from contourmc.rows import Rows
 from contourmc.shuffling import shuffled
-from contourmc.targets import Target
-
-LogLikelihood = Callable[..., Any]
-LogPrior = Callable[[Any], Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior(Target, arrays=("data", "state")):
+class Posterior(MiniBatchTarget, arrays=("data", "state")):
     """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from n of N observations.
 
     log_likelihood: a function from the parameters and a batch to the n log likelihoods of its observations.
@@ -32,6 +31,8 @@ class Posterior(Target, arrays=("data", "state")):
         observations sit out; True: every observation of a batch is drawn from all of the data.
     augment: a function from a random key and a batch to the batch that the likelihood gets to see.
     state: what the model carries beside its parameters, as it is at the start: batch-norm statistics.
+    resident: whether the data are put on the device. If not, only the rows of a batch are read, while the
+        step before is made; the draws are the same. Unless given, memory-mapped arrays are not, and all others are.
 
     Unbiased: the mean of Ũ over batches is the energy on all of the data, as every n of them are equally probable.
     """
@@ -41,108 +42,94 @@ class Posterior(Target, arrays=("data", "state")):
     data: Any
     batch_size: int
     replace: bool = False
-    augment: Callable[[PRNGKeyArray, Any], Any] | None = None
+    augment: Augment | None = None
     state: Any = None
+    resident: bool | None = None
+    size: int = field(init=False)
 
     def __post_init__(self):
-        for argument in ("log_likelihood", "log_prior"):
-            require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
-        size = check_data(self.data)
+        self.check_functions()
+        leaves = jax.tree.leaves(self.data)
+        resident = self.resident
+        if resident is None:
+            resident = not any(isinstance(leaf, np.memmap) for leaf in leaves)
+        size = check_data(self.data, finite=resident)
         batch_size = require_count("batch_size", self.batch_size, 1, "a batch needs at least 1 observation")
         require(batch_size <= size, "batch_size", batch_size, f"there are only {size} observations")
         if hasattr(self.log_likelihood, "check_data"):
             self.log_likelihood.check_data(self.data)  # type: ignore[attr-defined]
-        object.__setattr__(self, "batch_size", batch_size)
-        object.__setattr__(self, "data", jax.tree.map(jnp.asarray, self.data))
+        data = jax.tree.map(jnp.asarray, self.data) if resident else OnHost(Rows(jax.tree.map(np.asarray, self.data)))
+        for name, value in dict(batch_size=batch_size, resident=resident, data=data, size=size).items():
+            object.__setattr__(self, name, value)
         object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
-
-    @property
-    def size(self) -> int:
-        """N, how many observations there are."""
-        return jax.tree.leaves(self.data)[0].shape[0]
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return self.size // self.batch_size
-
-    def init(self) -> Any:
-        return self.state
 
     def prepare(
         self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
     ) -> tuple[Int[Array, "steps batch"] | None, Key[Array, " steps"] | None]:
         """The observations of each step's batch, and a key to augment it."""
         order_key, augment_key = jax.random.split(key)
-        keys = None if self.augment is None else jax.vmap(jax.random.fold_in, (None, 0))(augment_key, steps)
-        shape = (*steps.shape, self.batch_size)
-        if self.replace:
-            return jax.random.randint(jax.random.fold_in(order_key, steps[0]), shape, 0, self.size), keys
-        if self.batch_size == self.size:
+        keys = self._augment_keys(augment_key, steps)
+        if self.batch_size == self.size and not self.replace and self.resident:
             return None, keys
+        chosen = self._chosen(order_key, steps)
+        if isinstance(self.data, OnHost):
+            following = steps + steps.shape[0] if self.replace else steps[-1:] + 1
+            following = self._chosen(order_key, following)[:1]
+            chosen = chosen + self.data.expect(jnp.concatenate([chosen, following]))
+        return chosen, keys
+
+    def _chosen(self, key: PRNGKeyArray, steps: Int[Array, " steps"]) -> Int[Array, "steps batch"]:
+        if self.replace:
+            shape = (*steps.shape, self.batch_size)
+            return jax.random.randint(jax.random.fold_in(key, steps[0]), shape, 0, self.size)
 
         def batch_of(step: Int[Array, ""]) -> Int[Array, " batch"]:
             epoch, batch = jnp.divmod(step - 1, self.steps_per_epoch)
             places = batch * self.batch_size + jnp.arange(self.batch_size)
-            return shuffled(jax.random.fold_in(order_key, epoch), places, self.size)
+            return shuffled(jax.random.fold_in(key, epoch), places, self.size)
 
-        return jax.vmap(batch_of)(steps), keys
+        return jax.vmap(batch_of)(steps)
 
-    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
-        energy, gradient, _ = self.evaluate_from(inputs, position, self.state)
-        return energy, gradient
+    def batch(self, chosen: Int[Array, " batch"] | None) -> tuple[Any, Bool[Array, ""] | None]:
+        if chosen is None:
+            return self.data, None
+        if isinstance(self.data, OnHost):
+            return self.data.fetch(chosen)
+        return jax.tree.map(lambda leaf: leaf[chosen], self.data), None
 
-    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
-        chosen, key = inputs
-        batch = self.data if chosen is None else jax.tree.map(lambda leaf: leaf[chosen], self.data)
-        if self.augment is not None:
-            batch = self.augment(key, batch)
-
-        def energy(position: Position) -> tuple[Float[Array, ""], Any]:
-            log_likelihoods, new_state = self._likelihood(position, state, batch)
-            scale = self.size / self.batch_size
-            return -scale * jnp.sum(log_likelihoods) - self.log_prior(position), new_state
-
-        (value, new_state), gradient = jax.value_and_grad(energy, has_aux=True)(position)
-        return value, gradient, new_state
+    def batch_shapes(self) -> Any:
+        return jax.eval_shape(self.batch, jax.ShapeDtypeStruct((self.batch_size,), jnp.int32))[0]
 
     def energy(self, position: Position) -> Float[Array, ""]:
-        """The energy on all of the data at once, not augmented, with the state of the start."""
+        """The energy on all of the data, not augmented, with the state of the start."""
+        if isinstance(self.data, OnHost):
+            return jnp.sum(self.energies(position, self.state)) - self.log_prior(position)
         log_likelihoods, _ = self._likelihood(position, self.state, self.data)
         return -jnp.sum(log_likelihoods) - self.log_prior(position)
 
-    def check(self, position: Position) -> None:
-        """Raise unless the likelihood gives a float for each observation, and the prior one."""
-        batch = jax.tree.map(lambda leaf: leaf[: self.batch_size], self.data)
-        returned = jax.eval_shape(self._likelihood, position, self.state, batch)
-        pair = isinstance(returned, tuple) and len(returned) == 2
-        remedy = "with a state, return the log likelihoods and the new state"
-        require(pair, "log_likelihood", returned, remedy)
-        values, new_state = returned
-        floats = getattr(values, "shape", None) == (self.batch_size,) and jnp.issubdtype(values.dtype, jnp.floating)
-        remedy = f"return one log likelihood for each of the {self.batch_size} observations of a batch: an array"
-        require(floats, "log_likelihood", values, f"{remedy} of shape ({self.batch_size},)")
-        require(
-            _shapes(new_state) == _shapes(self.state),
-            "log_likelihood",
-            new_state,
-            "the new state must have the shapes and types of the old",
-        )
-        prior = jax.eval_shape(self.log_prior, position)
-        scalar = getattr(prior, "shape", None) == () and jnp.issubdtype(prior.dtype, jnp.floating)
-        require(scalar, "log_prior", prior, "return one float: sum over all parameters")
+    def energies(self, position: Position, state: Any) -> Float[Array, " size"]:
+        """−log p(data_i | x) of every observation, not augmented, a batch at a time."""
 
-    def _likelihood(self, position: Position, state: Any, batch: Any) -> Any:
-        if self.state is None:
-            return self.log_likelihood(position, batch), None
-        return self.log_likelihood(position, state, batch)
+        def of_batch(chosen: Int[Array, " batch"]) -> Float[Array, " batch"]:
+            batch, fine = self.batch(chosen)
+            energies = -self._likelihood(position, state, batch)[0]
+            return energies if fine is None else jnp.where(fine, energies, jnp.nan)
+
+        places = jnp.arange(-(-self.size // self.batch_size) * self.batch_size)
+        places = jnp.minimum(places, self.size - 1).reshape(-1, self.batch_size)  # the last batch is filled up
+        return jax.lax.map(of_batch, places).ravel()[: self.size]
+
+    def session(self) -> AbstractContextManager[None]:
+        require_alone(self.data)
+        return self.data.reader.session() if isinstance(self.data, OnHost) else nullcontext()
+
+    def after(self, step: int) -> None:
+        if isinstance(self.data, OnHost):
+            self.data.after(step)
 
 
-def _shapes(tree: Any) -> Any:
-    return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), tree)
-
-
-def check_data(data: Any) -> int:
-    """The number of observations; raise unless every array has as many, and all numbers are finite."""
+def check_data(data: Any, *, finite: bool) -> int:
+    """The number of observations; raise unless every array has as many, and, if wished, all numbers are finite."""
     leaves = [(f"data{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(data)]
     require(bool(leaves), "data", data, "give at least one array")
     for name, leaf in leaves:
@@ -155,7 +142,7 @@ def check_data(data: Any) -> int:
         kind = np.asarray(leaf).dtype if not isinstance(leaf, jax.Array) else leaf.dtype
         numeric = jnp.issubdtype(kind, jnp.number) or jnp.issubdtype(kind, jnp.bool_)
         require(numeric, name, f"an array of {kind}", "give numbers")
-        if jnp.issubdtype(kind, jnp.inexact):
+        if finite and jnp.issubdtype(kind, jnp.inexact):
             bad = int(jnp.sum(~jnp.isfinite(jnp.asarray(leaf))))
             remedy = "remove or fill them in; the energy would not be finite"
             require(bad == 0, name, f"{bad} numbers that are not finite", remedy)

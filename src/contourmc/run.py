@@ -113,6 +113,7 @@ class Run:
                 began = time.perf_counter()
                 parts = list(pool.map(lambda group, last=last: self._segment(group, last), self.groups))
                 seconds = time.perf_counter() - began
+                self.target.after(self.step // plan.block * plan.block)
                 if not all(np.all(part.chains.finite) for part in parts):
                     return self._fail(parts)
                 pace = SEGMENT_SECONDS * (last - self.step) / seconds

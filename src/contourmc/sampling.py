@@ -81,7 +81,6 @@ def sample(
 
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
-    check_target(target, positions)
     if thin is None:
         room = 2**28 // engine.position_size(positions) if store else 10_000
         thin = max(1, kept // min(10_000, max(1, room)))
@@ -91,8 +90,9 @@ def sample(
     settings = {
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin, "target": describe(target),
     }  # fmt: skip
-    began = time.perf_counter()
-    with Progress(steps, chains, progress) as bar:
+    with target.session(), Progress(steps, chains, progress) as bar:
+        check_target(target, positions)
+        began = time.perf_counter()
         if kernel is None:
             tuned = AutomaticRun(target, positions, keys, **size)
             tuned.prepare(partition, step_size, bar)

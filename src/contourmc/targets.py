@@ -5,6 +5,7 @@ The energy U(x) is minus the log density up to a constant; x is any pytree of fl
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -52,6 +53,13 @@ class Target(HoldsArrays, ABC):
 
     def check(self, position: Position) -> None:
         """Raise unless the target can be evaluated at such a position and gives one float."""
+
+    def session(self) -> AbstractContextManager[None]:
+        """Around a run: what the target needs from the host meanwhile, such as a thread that reads data."""
+        return nullcontext()
+
+    def after(self, step: int) -> None:
+        """After steps were made: raise what went wrong on the host. No step up to the given one is made again."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +144,7 @@ def check_target(target: Target, positions: Position) -> None:
     """Raise unless the target gives one finite energy for each of a stack of starting positions."""
     target.check(jax.tree.map(lambda leaf: leaf[0], positions))
     energies = np.asarray(_energies(target, positions))
+    target.after(0)
     bad = np.flatnonzero(~np.isfinite(energies))
     if bad.size:
         at = f"a start of chain {bad[0]} with energy {energies[bad[0]]}"
