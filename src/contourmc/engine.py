@@ -194,7 +194,7 @@ def run_segment(
     Ends early, after the block, if a number of any chain is not finite.
     """
     done_before = _draws_before(first, burn_in, plan.thin)
-    no_draws = partial(_no_draws, kernel, plan)
+    no_draws = partial(_no_draws, target, kernel, plan)
     draws = jax.vmap(partial(no_draws, rows=plan.rows))(chains)
 
     def proceed(segment: Segment) -> Array:
@@ -260,12 +260,13 @@ def _block(
             position, step = kernel.draw(state), before + i + 1
             state, beside, info = _step(target, kernel, _at(inputs, i), state, beside)
             totals = _add(totals, info.log_weight, None if plan.large else position, centre, step > burn_in)
-            stored = (position, beside) if plan.store else (None, None)
+            drawn = target.drawn(beside)
+            stored = (position, drawn) if plan.store else (None, None)
             new = Draws(*stored, info.energy, info.log_weight, info.multiplier)
             row = _draws_before(step, burn_in, plan.thin) - done_before
 
             def keep(draws, sums):
-                added = None if average is None else average.add(sums, info, position, beside)
+                added = None if average is None else average.add(sums, info, position, drawn)
                 return _write(draws, new, row) if plan.large else draws, added
 
             if not plan.large:
@@ -352,9 +353,9 @@ def _no_totals(position: Position | None) -> Totals:
     return Totals(zero - 1e30, zero, zeros, zeros)  # a finite scale: the difference of two is a number
 
 
-def _no_draws(kernel: Kernel, plan: Plan, chain: Chain, rows: int) -> Draws:
+def _no_draws(target: Target, kernel: Kernel, plan: Plan, chain: Chain, rows: int) -> Draws:
     column = jnp.zeros(rows, jnp.result_type(float))
-    stored = (kernel.draw(chain.state), chain.target_state) if plan.store else (None, None)
+    stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if plan.store else (None, None)
     position, beside = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), stored)
     return Draws(position, beside, column, column, column)
 

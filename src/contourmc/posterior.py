@@ -15,6 +15,7 @@ from contourmc.kernels.base import Position
 from contourmc.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
 from contourmc.rows import Rows
 from contourmc.shuffling import shuffled
+from contourmc.snapshots import WithSnapshot, correction, no_snapshot, take_snapshot
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,9 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     state: what the model carries beside its parameters, as it is at the start: batch-norm statistics.
     resident: whether the data are put on the device. If not, only the rows of a batch are read, while the
         step before is made; the draws are the same. Unless given, memory-mapped arrays are not, and all others are.
+    snapshot_epochs: every so many epochs the energies of all observations are computed, not augmented, and kept as a
+        control variate: near there the energy of a batch, and so the bin, has little noise (see snapshots.py).
+        The gradient stays as it is. None: without.
 
     Unbiased: the mean of Ũ over batches is the energy on all of the data, as every n of them are equally probable.
     """
@@ -45,6 +49,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     augment: Augment | None = None
     state: Any = None
     resident: bool | None = None
+    snapshot_epochs: int | None = None
     size: int = field(init=False)
 
     def __post_init__(self):
@@ -56,6 +61,13 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         size = check_data(self.data, finite=resident)
         batch_size = require_count("batch_size", self.batch_size, 1, "a batch needs at least 1 observation")
         require(batch_size <= size, "batch_size", batch_size, f"there are only {size} observations")
+        if self.snapshot_epochs is not None:
+            epochs = require_count(
+                "snapshot_epochs", self.snapshot_epochs, 1, "give 1 or more, or None for no snapshots"
+            )
+            remedy = "batches of all the data have no noise that a snapshot could reduce"
+            require(batch_size < size, "snapshot_epochs", epochs, remedy)
+            object.__setattr__(self, "snapshot_epochs", epochs)
         if hasattr(self.log_likelihood, "check_data"):
             self.log_likelihood.check_data(self.data)  # type: ignore[attr-defined]
         data = jax.tree.map(jnp.asarray, self.data) if resident else OnHost(Rows(jax.tree.map(np.asarray, self.data)))
@@ -63,10 +75,35 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
 
-    def prepare(
-        self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
+    def init(self) -> Any:
+        return self.state if self.snapshot_epochs is None else WithSnapshot(self.state, no_snapshot(self.size))
+
+    def drawn(self, state: Any) -> Any:
+        return state if self.snapshot_epochs is None else state.model
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> tuple[Any, Any]:
+        """The observations of each step's batch, and a key to augment it; with snapshots, a pair of these and of
+        whether there is to be a new one.
+        """
+        batches = self._batches(key, steps)
+        if self.snapshot_epochs is None:
+            return batches
+        return batches, (steps - 1) % (self.snapshot_epochs * self.steps_per_epoch) == 0
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        if self.snapshot_epochs is None:
+            return super().evaluate_from(inputs, position, state)
+        batch, renew = inputs
+        model, snapshot = state
+        snapshot = jax.lax.cond(
+            renew, lambda: take_snapshot(self.energies(position, model)), lambda: snapshot
+        )  # under vmap too: all chains renew theirs at the same steps
+        energy, gradient, model = super().evaluate_from(batch, position, model)
+        return energy + correction(snapshot, batch[0]), gradient, WithSnapshot(model, snapshot)
+
+    def _batches(
+        self, key: PRNGKeyArray, steps: Int[Array, " steps"]
     ) -> tuple[Int[Array, "steps batch"] | None, Key[Array, " steps"] | None]:
-        """The observations of each step's batch, and a key to augment it."""
         order_key, augment_key = jax.random.split(key)
         keys = self._augment_keys(augment_key, steps)
         if self.batch_size == self.size and not self.replace and self.resident:

@@ -94,7 +94,7 @@ class Run:
         self.failure = ""
         self.compile_seconds = 0.0
         self._count = min(64, plan.block)  # steps of the next segment, as far as time goes
-        self.draws = [_no_draws(kernel, plan, groups)]
+        self.draws = [_no_draws(target, kernel, plan, groups)]
         self.recorder = PathRecorder(plan.stretch, groups)
 
     def advance(self, until: int, report: Report) -> None:
@@ -192,11 +192,13 @@ class Run:
         )
 
 
-def _no_draws(kernel: Kernel, plan: Plan, groups: list[Chain]) -> Draws:
+def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: list[Chain]) -> Draws:
     """Draws of all chains, none of them yet."""
-    stored = gather(
-        groups, lambda chain: (kernel.draw(chain.state), chain.target_state) if plan.store else (None, None)
-    )
+
+    def stored_of(chain: Chain) -> tuple[Any, Any]:
+        return (kernel.draw(chain.state), target.drawn(chain.target_state)) if plan.store else (None, None)
+
+    stored = gather(groups, stored_of)
     chains = sum(group.finite.shape[0] for group in groups)
     column = np.zeros((chains, 0), jnp.result_type(float))
     position, beside = jax.tree.map(lambda leaf: leaf[:, None][:, :0], stored)

@@ -51,6 +51,10 @@ class Target(HoldsArrays, ABC):
         """`evaluate`, with the state before and after."""
         return (*self.evaluate(inputs, position), state)
 
+    def drawn(self, state: Any) -> Any:
+        """The part of the state that belongs to a draw: it is stored with it, and an average gets to see it."""
+        return state
+
     def check(self, position: Position) -> None:
         """Raise unless the target can be evaluated at such a position and gives one float."""
 
