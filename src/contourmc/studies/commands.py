@@ -27,7 +27,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="The same code in under a m
 Force = Annotated[bool, typer.Option("--force", help="Write over the results of an earlier run.")]
 
 
-def _list(asked: bool) -> None:
+def _list(asked: bool | None) -> None:
     if asked:
         for study in STUDIES.values():
             console.print(f"[bold]{study.name:18}[/bold] {study.summary}", highlight=False)
@@ -37,8 +37,8 @@ def _list(asked: bool) -> None:
 @app.callback()
 def main_options(
     list_: Annotated[
-        bool, typer.Option("--list", callback=_list, is_eager=True, help="Show the studies, a line each.")
-    ] = False,
+        bool | None, typer.Option("--list", callback=_list, is_eager=True, help="Show the studies, a line each.")
+    ] = None,
 ) -> None:
     """Options before the name of a study."""
 
