@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc.averages import Average
-from contourmc.fusion import can_fuse, fused
+from contourmc.fusion import can_fuse, fused, must_unroll
 from contourmc.kernels.base import CHAINS, Info, Kernel, Position
 from contourmc.targets import Target
 
@@ -89,6 +89,7 @@ class Plan:
     stretch: steps between two marks of the path, a multiple of the block; no segment goes beyond one.
     rows: room for kept draws in a segment.
     fuse: whether the steps of a block are one kernel, a chain at a time; else chains are a vector.
+    unroll: whether the program makes a single step, and its caller the loop; else the loop is compiled.
     large: whether the position is so large that only kept draws are written or summed; else every step is.
     store: whether the positions of kept draws are stored.
     """
@@ -98,6 +99,7 @@ class Plan:
     stretch: int
     rows: int
     fuse: bool
+    unroll: bool
     large: bool
     store: bool
 
@@ -109,7 +111,7 @@ class Plan:
     @property
     def segment_steps(self) -> int:
         """The most steps whose draws fit into a segment."""
-        return max(self.block, (self.rows - self.block_rows) * self.thin)
+        return 1 if self.unroll else max(self.block, (self.rows - self.block_rows) * self.thin)
 
 
 def make_plan(
@@ -130,6 +132,10 @@ def make_plan(
     most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
     # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it.
     block = min(1024, max(1, 2**16 // most, min(8, 2**22 // most)))
+    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
+    unroll = must_unroll(partial(_step, target, kernel), inputs, state, target.init())
+    if unroll:
+        block = 1
     blocks = -(-steps // block)
     # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
     marks = min(max(25, blocks // 32), 100)
@@ -139,10 +145,9 @@ def make_plan(
         stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
     block_rows = (block - 1) // thin + 2
     rows = min(-(-stretch // thin) + block_rows, max(2 * block_rows, 2**22 // size))
-    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
     alone = average is None and not kernel.interacting
     fuse = alone and can_fuse(partial(_step, target, kernel), inputs, state, target.init())
-    return Plan(block, thin, stretch, rows, fuse, large, store)
+    return Plan(block, thin, stretch, rows, fuse, unroll, large, store)
 
 
 def position_size(position: Position) -> int:
@@ -219,7 +224,8 @@ def run_segment(
         )
         return Segment(end + 1, chains, draws)
 
-    return jax.lax.while_loop(proceed, advance, Segment(first, chains, draws))
+    begin = Segment(first, chains, draws)
+    return advance(begin) if plan.unroll else jax.lax.while_loop(proceed, advance, begin)
 
 
 @partial(jax.jit, static_argnames=("kernel", "plan"))
@@ -276,7 +282,7 @@ def _block(
                 draws, sums = jax.lax.cond(kept, keep, lambda *same: same, draws, sums)
             return state, beside, totals, draws, sums, energies + info.energy
 
-        return jax.lax.fori_loop(begin, end, body, carry)
+        return body(begin, carry) if plan.unroll else jax.lax.fori_loop(begin, end, body, carry)
 
     loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
     energies = jnp.zeros((), jnp.result_type(float))
