@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from contourmc.arrays import unstack
 from contourmc.averages import Average
 from contourmc.fusion import can_fuse, fused, must_unroll
 from contourmc.kernels.base import CHAINS, Info, Kernel, Position
@@ -92,6 +93,7 @@ class Plan:
     unroll: whether the program makes a single step, and its caller the loop; else the loop is compiled.
     large: whether the position is so large that only kept draws are written or summed; else every step is.
     store: whether the positions of kept draws are stored.
+    own: whether each chain has a target and an average of its own, stacked along a leading axis.
     """
 
     block: int
@@ -102,6 +104,12 @@ class Plan:
     unroll: bool
     large: bool
     store: bool
+    own: bool
+
+    @property
+    def chain_axis(self) -> int | None:
+        """The axis of the target and the average along which chains lie, as `jax.vmap` takes it."""
+        return 0 if self.own else None
 
     @property
     def block_rows(self) -> int:
@@ -123,8 +131,12 @@ def make_plan(
     *,
     average: Average | None = None,
     store: bool = True,
+    own: bool = False,
 ) -> Plan:
-    """Sizes by the size of the position, so that noise, draws and path stay within a few MiB each."""
+    """Sizes by the size of the position, so that noise, draws and path stay within a few MiB each.
+
+    The target and the average are those of one chain.
+    """
     size = position_size(position)
     state = kernel.init(position)
     prepare_one = partial(_prepare, target, kernel, position=state.position, block=1)
@@ -145,9 +157,9 @@ def make_plan(
         stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
     block_rows = (block - 1) // thin + 2
     rows = min(-(-stretch // thin) + block_rows, max(2 * block_rows, 2**22 // size))
-    alone = average is None and not kernel.interacting
+    alone = average is None and not kernel.interacting and not own
     fuse = alone and can_fuse(partial(_step, target, kernel), inputs, state, target.init())
-    return Plan(block, thin, stretch, rows, fuse, unroll, large, store)
+    return Plan(block, thin, stretch, rows, fuse, unroll, large, store, own)
 
 
 def position_size(position: Position) -> int:
@@ -208,14 +220,16 @@ def run_segment(
     def advance(segment: Segment) -> Segment:
         step = segment.next_step
         end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
-        block = partial(_block, target, kernel, plan, average, first=step, last=end, burn_in=burn_in)
+        block = partial(_block, kernel, plan, first=step, last=end, burn_in=burn_in)
         if not plan.fuse:
-            chains, draws = _vectorised(kernel, partial(block, done_before=done_before), segment.chains, segment.draws)
+            all_before = partial(block, done_before=done_before)
+            chains, draws = _vectorised(kernel, plan, all_before, target, average, segment.chains, segment.draws)
             return Segment(end + 1, chains, draws)
         # One kernel takes the rows of its block alone: those of a segment would be copied for each.
         done = _draws_before(step, burn_in, plan.thin)
         chains, new = jax.lax.map(
-            lambda chain: block(chain, no_draws(chain, rows=plan.block_rows), done_before=done), segment.chains
+            lambda chain: block(target, average, chain, no_draws(chain, rows=plan.block_rows), done_before=done),
+            segment.chains,
         )
         draws = jax.tree.map(
             lambda rows, rows_new: jax.lax.dynamic_update_slice_in_dim(rows, rows_new, done - done_before, axis=1),
@@ -243,9 +257,9 @@ def trace_block(target: Target, kernel: Kernel, plan: Plan, chain: Chain, first:
 
 
 def _block(
-    target: Target,
     kernel: Kernel,
     plan: Plan,
+    target: Target,
     average: Average | None,
     chain: Chain,
     draws: Draws,
@@ -376,12 +390,15 @@ def _at(tree: Any, i: Array) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
 
 
-def _vectorised(kernel: Kernel, function: Callable[..., Any], *stacks: Any) -> Any:
+def _vectorised(
+    kernel: Kernel, plan: Plan, function: Callable[..., Any], target: Target, average: Average | None, *stacks: Any
+) -> Any:
     """A function of one chain over a stack. One alone is spared the axis, for which networks pay in copies."""
     if kernel.interacting or jax.tree.leaves(stacks)[0].shape[0] > 1:
-        return jax.vmap(function, axis_name=CHAINS)(*stacks)
-    alone = function(*jax.tree.map(lambda leaf: leaf[0], stacks))
-    return jax.tree.map(lambda leaf: leaf[None], alone)
+        axes = (plan.chain_axis, plan.chain_axis, *(0 for _ in stacks))
+        return jax.vmap(function, axes, axis_name=CHAINS)(target, average, *stacks)
+    given = unstack((target, average), 0) if plan.own else (target, average)
+    return jax.tree.map(lambda leaf: leaf[None], function(*given, *unstack(stacks, 0)))
 
 
 def _all_finite(tree: Any) -> Array:

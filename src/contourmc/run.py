@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc import engine
+from contourmc.arrays import unstack
 from contourmc.averages import Average
 from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
@@ -49,6 +50,7 @@ def start_run(
     average: Average | None = None,
     store: bool = True,
     state: Any = None,
+    own: bool = False,
 ) -> "Run":
     """A run from stacked positions, a key for each chain.
 
@@ -56,14 +58,18 @@ def start_run(
     average: what to average over the kept draws.
     store: whether their positions are stored.
     state: the kernel's state of each chain, stacked, where it is more than the positions.
+    own: whether target and average are stacks too, with one for each chain.
     """
-    one = jax.tree.map(lambda leaf: leaf[0], positions)
-    plan = engine.make_plan(target, kernel, one, steps, thin, average=average, store=store)
+    one_target, one_average = unstack((target, average), 0) if own else (target, average)
+    plan = engine.make_plan(
+        one_target, kernel, unstack(positions, 0), steps, thin, average=one_average, store=store, own=own
+    )
 
-    def start(key: Array, position: Position) -> Chain:
+    def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
         return engine.start(target, kernel, plan, key, position, average)
 
-    chains: Chain = jax.vmap(start)(keys, positions)
+    axes = (plan.chain_axis, plan.chain_axis, 0, 0)
+    chains: Chain = jax.vmap(start, axes)(target, average, keys, positions)
     if state is not None:
         chains = chains._replace(state=state)
     return Run(target, kernel, plan, chains, average, steps=steps, burn_in=burn_in, before=before)
@@ -133,11 +139,10 @@ class Run:
     def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
         """What has been collected so far."""
         draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
-        average = self.average if draws.energy.shape[1] else None
         return Samples(
             draws=draws.position,
             target_states=draws.target_state,
-            average=None if average is None else average.finish(gather(self.groups, lambda chain: chain.average)),
+            average=self._averaged() if draws.energy.shape[1] else None,
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
@@ -148,6 +153,16 @@ class Run:
             compile_seconds=self.compile_seconds,
             interrupted=self.step < self.steps and not self.failure,
         )
+
+    def _averaged(self) -> Any:
+        """The result of the average; a list of them, one for each chain, where chains have averages of their own."""
+        if self.average is None:
+            return None
+        sums = gather(self.groups, lambda chain: chain.average)
+        if not self.plan.own:
+            return self.average.finish(sums)
+        alone = [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], sums) for i in range(len(self.chains.finite))]
+        return [unstack(self.average, i).finish(own) for i, own in enumerate(alone)]
 
     def _segment(self, group: Chain, last: int) -> Segment:
         first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
@@ -178,8 +193,8 @@ class Run:
         culprit = int(np.argmin(np.concatenate([part.chains.finite for part in parts])))
         in_one = len(self.block_start) == 1
         group, row = (self.block_start[0], culprit) if in_one else (self.block_start[culprit], 0)
-        chain = jax.tree.map(lambda leaf: leaf[row], group)
-        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(before + 1))
+        target = unstack(self.target, culprit) if self.plan.own else self.target
+        info, fine = engine.trace_block(target, self.kernel, self.plan, unstack(group, row), np.int32(before + 1))
         at = int(np.argmin(fine))
         before_it = f"; the last finite energy was {float(info.energy[at - 1]):.6g}, with gradient multiplier"
         before_it += f" {float(info.multiplier[at - 1]):.3g}"

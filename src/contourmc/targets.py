@@ -6,6 +6,7 @@ The energy U(x) is minus the log density up to a constant; x is any pytree of fl
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc.arrays import HoldsArrays
+from contourmc.arrays import HoldsArrays, unstack
 from contourmc.checks import require, require_number
 from contourmc.kernels.base import Position, normal_like
 
@@ -132,10 +133,13 @@ def check_position(position: Any) -> None:
         require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
 
 
-def check_target(target: Target, positions: Position) -> None:
-    """Raise unless the target gives one finite energy for each of a stack of starting positions."""
-    target.check(jax.tree.map(lambda leaf: leaf[0], positions))
-    energies = np.asarray(_energies(target, positions))
+def check_target(target: Target, positions: Position, *, own: bool = False) -> None:
+    """Raise unless the target gives one finite energy for each of a stack of starting positions.
+
+    own: whether the target is a stack too, with one for each position.
+    """
+    (unstack(target, 0) if own else target).check(unstack(positions, 0))
+    energies = np.asarray(_energies(target, positions, own))
     bad = np.flatnonzero(~np.isfinite(energies))
     if bad.size:
         at = f"a start of chain {bad[0]} with energy {energies[bad[0]]}"
@@ -155,13 +159,13 @@ def _check_energy(energy: Energy, position: Position) -> None:
     require(scalar, "target", value, remedy)
 
 
-@jax.jit
-def _energies(target: Target, positions: Position) -> Float[Array, " chains"]:
+@partial(jax.jit, static_argnames="own")
+def _energies(target: Target, positions: Position, own: bool) -> Float[Array, " chains"]:
     """The energy at each of a stack of positions."""
 
-    def energy_at(position: Position) -> Array:
+    def energy_at(target: Target, position: Position) -> Array:
         inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
         return target.evaluate_from(inputs, position, target.init())[0]
 
-    return jax.vmap(energy_at)(positions)
+    return jax.vmap(energy_at, (0 if own else None, 0))(target, positions)
