@@ -9,7 +9,10 @@ import matplotlib.pyplot as plt
 
 import contourmc as cm
 from contourmc import plots
+from contourmc.classification import ClassificationPrediction
+from contourmc.prediction import Points
 from contourmc.problems import GaussianMixture
+from contourmc.regression import RegressionPrediction
 
 MIXTURE = GaussianMixture()
 PARTITION = cm.Partition(1.5, 1.0, 50)
@@ -56,3 +59,44 @@ def test_flattening_lowers_the_barrier():
     assert heights[0] == pytest.approx(barrier(energy), abs=1e-3)
     assert heights[0] > 11 > heights[1] > heights[2]
     assert heights[2] < 4
+
+
+POINTS = Points(*[np.ones(1)] * 4)
+
+
+def drawn(draw):
+    """The curve of the model average, its label, and the axis."""
+    figure, ax = plt.subplots()
+    assert draw(ax) is ax
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert ax.get_title()
+    figure.canvas.draw()
+    plt.close(figure)
+    (curve,) = (line for line in ax.lines if str(line.get_label()).startswith("model average"))
+    return np.transpose(curve.get_data()), curve.get_label(), ax
+
+
+def test_reliability_shows_the_bins_by_hand():
+    """Confidence 0.6 for 8 inputs of which 4 are right, 0.95 for 2 that are: ECE 0.8·0.1 + 0.2·0.05 = 0.09."""
+    first = np.array([0.6] * 8 + [0.95] * 2)
+    labels = np.array([0] * 4 + [1] * 4 + [0] * 2)
+    means = dict(probabilities=np.stack([first, 1 - first], axis=1)[None], entropy=np.zeros((1, 10)))
+    prediction = ClassificationPrediction(means, labels, np.ones(1), 1, POINTS)
+    points, label, ax = drawn(lambda ax: plots.plot_reliability(prediction, bins=10, ax=ax))
+    np.testing.assert_allclose(points, [[0.6, 0.5], [0.95, 1.0]])
+    assert "ECE 0.090" in label
+    bars = [(bar.get_x(), bar.get_width(), bar.get_height()) for bar in ax.patches]
+    np.testing.assert_allclose(bars, [(0.6, 0.1, 0.8), (0.9, 0.1, 0.2)])
+    band = ax.collections[0].get_paths()[0].vertices  # type: ignore[index]
+    reach = 1.96 * np.sqrt(0.6 * 0.4 / 8)
+    np.testing.assert_allclose(band[np.isclose(band[:, 0], 0.6), 1].min(), 0.6 - reach)
+
+
+def test_calibration_shows_the_coverage():
+    """Targets evenly spread over the predictive distribution lie on the diagonal; all at its median, at 1."""
+    for below, expected in ((np.arange(0.0005, 1, 0.001), lambda p: p), (np.full(1000, 0.5), np.ones_like)):
+        prediction = RegressionPrediction(dict(below=below[None]), np.zeros(1000), np.ones(1), 1, POINTS)
+        points, label, _ = drawn(lambda ax, prediction=prediction: plots.plot_calibration(prediction, ax=ax))
+        np.testing.assert_allclose(points[:, 1], expected(points[:, 0]), atol=0.002)
+        assert ("mean gap 0.5" in label) == (below[0] == 0.5)

@@ -142,6 +142,28 @@ def test_the_average_does_not_change_the_run(regression_run):
     assert plain.average is None
 
 
+@pytest.mark.parametrize("chunk", [5, 7])
+def test_inputs_in_pieces_make_no_difference(chunk, regression_run, classification_run):
+    """25 test inputs: without and with a remainder."""
+    found = regression_average(chunk=chunk).over(regression_run)
+    jax.tree.map(close, found.means, regression_run.average.means)
+    found = classification_average(chunk=chunk).over(classification_run)
+    jax.tree.map(close, found.means, classification_run.average.means)
+
+
+def test_a_piece_is_what_the_model_gets_to_see():
+    seen = []
+
+    def predict(params, x):
+        seen.append(x.shape)
+        return one_output(params, x), jnp.ones(len(x))
+
+    average = cm.RegressionAverage(predict, X_TEST, Y_TEST, chunk=10)
+    info = Info(jnp.float32(0), jnp.int32(0), jnp.float32(1), jnp.float32(0))
+    average.add(average.init(), info, init(jax.random.key(0)), None)
+    assert set(seen) == {(10, 2), (5, 2)}
+
+
 def test_a_divergence_during_burn_in_is_not_hidden_by_an_empty_average():
     posterior = cm.Posterior(REGRESSION, cm.GaussianPrior(1.0), (X, Y), batch_size=20)
     with pytest.raises(cm.DivergenceError) as caught:
@@ -183,11 +205,14 @@ def test_predictions_from_a_state():
     close(average.over(result).mean, 25)
 
 
+@pytest.mark.usefixtures("untyped")
 @pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: cm.RegressionAverage(REGRESSION.predict, X_TEST, Y_TEST[1:]), "^inputs=.*24 targets"),
         (lambda: regression_average(tempering=1.5), "^tempering=1.5"),
+        (lambda: regression_average(chunk=0), "^chunk=0.*None"),
+        (lambda: regression_average(chunk=2.5), "^chunk=2.5"),
         (lambda: classification_average(classes=2), "^targets=.*0 … 1"),
         (
             lambda: run(REGRESSION, Y, average=cm.RegressionAverage(network_pair, X_TEST, Y_TEST)),

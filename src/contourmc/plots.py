@@ -12,8 +12,10 @@ from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from contourmc import flattening
+from contourmc.classification import ClassificationPrediction
 from contourmc.flattening import Scheme
 from contourmc.partition import Partition
+from contourmc.regression import RegressionPrediction
 from contourmc.samples import Samples
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
@@ -137,3 +139,49 @@ def plot_density(
     ax.figure.colorbar(mesh, ax=ax, label="density")
     ax.set(xlabel="x₁", ylabel="x₂", title="Weighted density")
     return ax
+
+
+def plot_reliability(prediction: ClassificationPrediction, bins: int = 15, ax: Axes | None = None) -> Axes:
+    """The share of right classes against the confidence, by bins of it; below, how many inputs each bin has.
+
+    The band is where 95% of the points of a calibrated model would lie: c ± 1.96·√(c(1 − c)/n) for n inputs of
+    confidence c.
+    """
+    ax = ax or plt.gca()
+    confidence, accuracy, share = prediction.reliability(bins)
+    low = np.floor(confidence * bins + 1e-9).clip(max=bins - 1) / bins
+    ax.bar(low, share, 1 / bins, align="edge", color=GREY, alpha=0.35, lw=0, label="share of inputs")
+    _plot_calibrated(ax, confidence, share * len(prediction.truth))
+    label = f"model average, ECE {prediction.calibration_error(bins):.3f}"
+    ax.plot(confidence, accuracy, "o-", color=BLUE, lw=1.5, ms=5, label=label)
+    ax.set(xlabel="confidence", ylabel="share of right classes", title="Reliability", xlim=(0, 1), ylim=(0, 1.02))
+    ax.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.12))  # inside, points would hide it
+    return ax
+
+
+def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -> Axes:
+    """The share of targets inside central intervals against the probability of these.
+
+    The band is where the curve of a calibrated model would lie with 95%, at each probability p by itself:
+    p ± 1.96·√(p(1 − p)/n) for n targets.
+    """
+    ax = ax or plt.gca()
+    nominal = np.linspace(0.005, 0.995, 199)
+    observed = np.array([prediction.coverage(float(probability)) for probability in nominal])
+    _plot_calibrated(ax, nominal, np.full(nominal.shape, prediction.truth.size))
+    label = f"model average, mean gap {np.mean(np.abs(observed - nominal)):.3f}"
+    ax.plot(nominal, observed, color=BLUE, lw=2, label=label)
+    ax.text(0.03, 0.72, "intervals too wide", color=GREY)
+    ax.text(0.97, 0.05, "intervals too narrow", color=GREY, ha="right")
+    axes = dict(xlabel="probability of the interval", ylabel="share of targets inside", title="Calibration")
+    ax.set(xlim=(0, 1), ylim=(0, 1.02), **axes)
+    ax.legend(frameon=False, loc="upper left")
+    return ax
+
+
+def _plot_calibrated(ax: Axes, probability: np.ndarray, counts: np.ndarray) -> None:
+    """The diagonal, and how far from it chance alone takes shares of so many."""
+    ax.plot([0, 1], [0, 1], color="k", lw=1, ls="--", label="calibrated")
+    reach = 1.96 * np.sqrt(probability * (1 - probability) / counts)
+    band = probability - reach, probability + reach
+    ax.fill_between(probability, *band, color=ORANGE, alpha=0.2, lw=0, label="± chance (95%)")

@@ -7,6 +7,7 @@ alike. It is summed up while the run goes on (`sample(..., average=...)`), or ov
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -16,7 +17,7 @@ from jaxtyping import Array, Float
 
 from contourmc import averages
 from contourmc.averages import Average, Weights
-from contourmc.checks import require, require_number
+from contourmc.checks import require, require_count, require_number
 from contourmc.kernels.base import Info, Position
 
 Kind = TypeVar("Kind", bound="Prediction")
@@ -83,18 +84,24 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     inputs, targets: the test set.
     tempering: the power of the weights, w^tempering: 1 as they are, 0 all equal. At a very large ζ the weights leave
         a few draws alone in the average, which `effective_models` tells; a smaller power trades variance for bias.
+    chunk: how many inputs are predicted at a time, to save memory; None: all at once. Each prediction must depend on
+        its own input alone, as that of batch norm does with the statistics of the training data.
     """
 
     predict: Callable[..., Any]
     inputs: Any
     targets: Any
     tempering: float = 1.0
+    chunk: int | None = None
 
     def __post_init__(self):
         require(callable(self.predict), "predict", self.predict, "give a function of parameters and inputs")
         remedy = "the power of the weights must be in [0, 1]"
         require_number("tempering", self.tempering, remedy, positive=False)
         require(self.tempering <= 1, "tempering", self.tempering, remedy)
+        if self.chunk is not None:
+            chunk = require_count("chunk", self.chunk, 1, "predict at least 1 input at a time, or None for all at once")
+            object.__setattr__(self, "chunk", chunk)
         object.__setattr__(self, "inputs", jax.tree.map(jnp.asarray, self.inputs))
         object.__setattr__(self, "targets", jnp.asarray(self.targets))
         for leaf in jax.tree.leaves(self.inputs):
@@ -107,7 +114,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
 
     def add(self, sums: Sums, info: Info, position: Position, state: Any) -> Sums:
         arguments = (position,) if state is None else (position, state)
-        predicted = self.predict(*arguments, self.inputs)
+        predicted = in_chunks(partial(self.predict, *arguments), self.inputs, self.chunk)
         weights, share = averages.add_weight(sums.weights, self.tempering * info.log_weight)
         means, error, nll = self.add_means(sums.means, share, predicted)
         better = error < sums.points.best_error
@@ -132,6 +139,20 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         models = int(numbers.weights.draws[0])
         require(models > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
         return kind(numbers.means, np.asarray(self.targets), effective, models, numbers.points)
+
+
+def in_chunks(function: Callable[[Any], Any], inputs: Any, chunk: int | None) -> Any:
+    """A function of a batch of inputs over all of them, `chunk` at a time, in a loop; None: all at once."""
+    size = jax.tree.leaves(inputs)[0].shape[0]
+    if chunk is None or chunk >= size:
+        return function(inputs)
+    whole = size - size % chunk
+    pieces = jax.tree.map(lambda leaf: leaf[:whole].reshape(-1, chunk, *leaf.shape[1:]), inputs)
+    results = jax.tree.map(lambda leaf: leaf.reshape(whole, *leaf.shape[2:]), jax.lax.map(function, pieces))
+    if whole == size:
+        return results
+    rest = function(jax.tree.map(lambda leaf: leaf[whole:], inputs))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), results, rest)
 
 
 def toward(mean: Array, value: Array, share: Float[Array, ""]) -> Array:
