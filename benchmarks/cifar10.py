@@ -24,7 +24,7 @@ ROUNDS, EPOCHS, BATCH_SIZE = 7, 4, 1000
 def contour_contender(algorithm: str, data: tuple[Images, Images]) -> Contender:
     """Some epochs of a run that goes on from call to call."""
     setting = Setting(algorithm, epochs=100, batch_size=BATCH_SIZE)
-    run, steps = prepare(setting, data), EPOCHS * setting.length.steps_per_epoch
+    (run, _), steps = prepare(setting, data), EPOCHS * setting.length.steps_per_epoch
     return Contender(lambda: run.advance(run.step + steps, lambda step, draws: None), steps)
 
 

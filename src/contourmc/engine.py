@@ -142,8 +142,9 @@ def make_plan(
     prepare_one = partial(_prepare, target, kernel, position=state.position, block=1)
     one_step = jax.eval_shape(prepare_one, key=jax.random.key(0), first=jnp.int32(1))
     most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
-    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it.
-    block = min(1024, max(1, 2**16 // most, min(8, 2**22 // most)))
+    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it; of 16 on a GPU.
+    few, room = (8, 2**22) if jax.default_backend() == "cpu" else (16, 2**25)
+    block = min(1024, max(1, 2**16 // most, min(few, room // most)))
     inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
     unroll = must_unroll(partial(_step, target, kernel), inputs, state, target.init())
     if unroll:

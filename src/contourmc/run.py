@@ -17,6 +17,7 @@ from contourmc.averages import Average
 from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
 from contourmc.path import PathRecorder, gather
+from contourmc.ravelling import Layout, RavelledAverage, RavelledTarget, layout_of
 from contourmc.samples import Samples
 from contourmc.targets import Target
 
@@ -60,6 +61,12 @@ def start_run(
     state: the kernel's state of each chain, stacked, where it is more than the positions.
     own: whether target and average are stacks too, with one for each chain.
     """
+    layout = None
+    if kernel.elementwise and state is None and engine.position_size(unstack(positions, 0)) > engine.LARGE:
+        layout = layout_of(unstack(positions, 0))
+    if layout is not None:
+        positions, target = jax.vmap(layout.ravel)(positions), RavelledTarget(target, layout)
+        average = None if average is None else RavelledAverage(average, layout)
     one_target, one_average = unstack((target, average), 0) if own else (target, average)
     plan = engine.make_plan(
         one_target, kernel, unstack(positions, 0), steps, thin, average=one_average, store=store, own=own
@@ -72,7 +79,7 @@ def start_run(
     chains: Chain = jax.vmap(start, axes)(target, average, keys, positions)
     if state is not None:
         chains = chains._replace(state=state)
-    return Run(target, kernel, plan, chains, average, steps=steps, burn_in=burn_in, before=before)
+    return Run(target, kernel, plan, chains, average, layout, steps=steps, burn_in=burn_in, before=before)
 
 
 def _groups(chains: Chain, plan: Plan) -> list[Chain]:
@@ -89,11 +96,12 @@ class Run:
     """A run in progress: the chains, and what has been collected."""
 
     def __init__(
-        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None, *,
-        steps: int, burn_in: int, before: int,
+        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None,
+        layout: Layout | None, *, steps: int, burn_in: int, before: int,
     ):  # fmt: skip
         groups = _groups(chains, plan)
         self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
+        self.layout = layout  # of positions that are vectors in here
         self.steps, self.burn_in, self.before = steps, burn_in, before
         self.groups = self.block_start = groups  # as they are, and as they were when the block began
         self.step = 0  # done so far
@@ -131,6 +139,11 @@ class Run:
         """All chains, stacked."""
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *self.groups)
 
+    @property
+    def positions(self) -> Position:
+        """Where the chains are, stacked."""
+        return self._unravelled(jax.vmap(self.kernel.draw)(self.chains.state))
+
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
         """The energies of the draws kept after a step."""
         kept = max(step - self.burn_in, 0) // self.plan.thin
@@ -140,7 +153,7 @@ class Run:
         """What has been collected so far."""
         draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
         return Samples(
-            draws=draws.position,
+            draws=self._unravelled(draws.position),
             target_states=draws.target_state,
             average=self._averaged() if draws.energy.shape[1] else None,
             energies=draws.energy,
@@ -153,6 +166,9 @@ class Run:
             compile_seconds=self.compile_seconds,
             interrupted=self.step < self.steps and not self.failure,
         )
+
+    def _unravelled(self, positions: Any) -> Position:
+        return positions if self.layout is None or positions is None else self.layout.unravel(positions)
 
     def _averaged(self) -> Any:
         """The result of the average; a list of them, one for each chain, where chains have averages of their own."""

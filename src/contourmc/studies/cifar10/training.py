@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from contourmc.arrays import unstack
 from contourmc.checks import require, require_count
 from contourmc.classification import ClassificationAverage, ClassificationPrediction
 from contourmc.datasets import Images
@@ -79,27 +80,28 @@ class Setting:
 
 def train(setting: Setting, data: tuple[Images, Images], save: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early."""
-    run = prepare(setting, data)
-    record: dict[str, Any] = {"settings": _describe(setting, run), "history": []}
+    run, average = prepare(setting, data)
+    record: dict[str, Any] = {"settings": _describe(setting, run, average), "history": []}
     began = time.perf_counter()
     with Progress(run.steps, 1, None) as bar, suppress(KeyboardInterrupt):
         for epoch in setting.evaluations:
             run.advance(epoch * setting.length.steps_per_epoch, bar.update)
             if run.failure:
                 raise DivergenceError(run.failure, run.samples(record["settings"], time.perf_counter() - began))
-            record["history"].append({"epoch": epoch, **_point(run)})
+            record["history"].append({"epoch": epoch, **_point(run, average)})
             record["results"] = _results(run, record["history"], time.perf_counter() - began)
             bar.stage(f"epoch {epoch}, accuracy {record['history'][-1]['accuracy']:.1%}")
             save(record)
     return record
 
 
-def prepare(setting: Setting, data: tuple[Images, Images]) -> Run:
-    """The run before its first step."""
+def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, ClassificationAverage]:
+    """The run before its first step, and what it averages."""
     (images, labels), (test_images, test_labels) = data
     count, length = setting.images, setting.length
     require(count <= len(labels), "images", count, f"there are {len(labels)}")
-    likelihood = ImageLikelihood(ResNet(setting.depth, dtype=jnp.dtype(setting.precision)))
+    network = ResNet(setting.depth, jnp.dtype(setting.precision), folded=jax.default_backend() != "cpu")
+    likelihood = ImageLikelihood(network)
     key, init_key = jax.random.split(jax.random.key(setting.seed))
     params, statistics = likelihood.init(init_key)
     target = Posterior(
@@ -110,12 +112,12 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> Run:
         augment=setting.augmentation,
         state=statistics,
     )
-    test = slice(0, max(count // 5, 1))
+    test = slice(0, count // 5)
     average = ClassificationAverage(
-        likelihood.predict, test_images[test], test_labels[test], classes=CLASSES, tempering=0.0
+        likelihood.predict, test_images[test], test_labels[test], classes=CLASSES, tempering=0.0, chunk=CHUNK
     )
     burn_in = int(BURN_IN * setting.epochs) // setting.every * setting.every
-    return start_run(
+    run = start_run(
         target,
         ALGORITHMS[setting.algorithm].kernel(length),
         jax.tree.map(lambda leaf: leaf[None], params),
@@ -126,13 +128,13 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> Run:
         average=average,
         store=False,
     )
+    return run, average
 
 
-def _point(run: Run) -> dict[str, float]:
+def _point(run: Run, average: ClassificationAverage) -> dict[str, float]:
     """How good the present parameters are on the test set, and the energy of their last batch."""
-    average, chain = run.average, jax.tree.map(lambda leaf: leaf[0], run.chains)
-    assert isinstance(average, ClassificationAverage)
-    sums = _one_draw(average, chain.state.position, chain.target_state)
+    position, statistics = unstack((run.positions, run.chains.target_state), 0)
+    sums = _one_draw(average, position, statistics)
     return _figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
 
 
@@ -185,7 +187,7 @@ def effective_count(log_weights: np.ndarray) -> float:
     return float(weights.sum() ** 2 / np.sum(weights**2))
 
 
-def _describe(setting: Setting, run: Run) -> dict[str, Any]:
+def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> dict[str, Any]:
     return describe(setting) | {
         "parameters": position_size(run.chains.state.position),
         "kernel": describe(run.kernel),
@@ -193,7 +195,7 @@ def _describe(setting: Setting, run: Run) -> dict[str, Any]:
         "burn_in_epochs": run.burn_in // setting.length.steps_per_epoch,
         "averaged_every_epochs": run.plan.thin // setting.length.steps_per_epoch,
         "weights_in_average": "equal",
-        "test_images": len(run.average.targets) if isinstance(run.average, ClassificationAverage) else 0,
+        "test_images": len(average.targets),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
     }
