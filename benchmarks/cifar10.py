@@ -18,7 +18,7 @@ from benchmarks.torch_resnet import torch_epoch
 from contourmc.datasets import Images
 from contourmc.studies.cifar10.training import Setting, prepare
 
-ROUNDS, EPOCHS, BATCH_SIZE = 7, 4, 1000
+ROUNDS, EPOCHS, BATCH_SIZE = 5, 3, 1000
 
 
 def contour_contender(algorithm: str, data: tuple[Images, Images]) -> Contender:

@@ -13,6 +13,7 @@ from contourmc.datasets import DataError
 from contourmc.output import prepare_folder, stop
 from contourmc.studies import STUDIES
 from contourmc.studies.base import Options, Study, write
+from contourmc.studies.cifar10.command import cifar10
 
 app = typer.Typer(
     help="Reproduce an experiment of the paper: figures, every number, and a report beside the paper's claims.",
@@ -29,8 +30,9 @@ Force = Annotated[bool, typer.Option("--force", help="Write over the results of 
 
 def _list(asked: bool | None) -> None:
     if asked:
-        for study in STUDIES.values():
-            console.print(f"[bold]{study.name:18}[/bold] {study.summary}", highlight=False)
+        for command in app.registered_commands:
+            summary = command.help or (command.callback.__doc__ or "").splitlines()[0]
+            console.print(f"[bold]{command.name:18}[/bold] {summary}", highlight=False)
         raise typer.Exit
 
 
@@ -73,3 +75,4 @@ def _simulation(study: Study) -> Callable[..., None]:
 
 for _study in STUDIES.values():
     app.command(_study.name, help=_study.summary)(_simulation(_study))
+app.command("cifar10")(cifar10)

@@ -20,6 +20,7 @@ from contourmc.posterior import Posterior
 from contourmc.priors import GaussianPrior
 from contourmc.progress import Progress
 from contourmc.run import DivergenceError, Run, start_run
+from contourmc.samples import Samples
 from contourmc.settings import describe
 from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, ZETA, Length
 from contourmc.studies.cifar10.augmentation import Augmentation
@@ -88,9 +89,11 @@ def train(setting: Setting, data: tuple[Images, Images], save: Callable[[dict[st
             run.advance(epoch * setting.length.steps_per_epoch, bar.update)
             if run.failure:
                 raise DivergenceError(run.failure, run.samples(record["settings"], time.perf_counter() - began))
-            record["history"].append({"epoch": epoch, **_point(run, average)})
-            record["results"] = _results(run, record["history"], time.perf_counter() - began)
-            bar.stage(f"epoch {epoch}, accuracy {record['history'][-1]['accuracy']:.1%}")
+            point, samples = _point(run, average), run.samples({}, time.perf_counter() - began)
+            so_far = None if samples.average is None else _figures(samples.average)
+            record["history"].append({"epoch": epoch, "point": point, "average": so_far})
+            record["results"] = _results(samples, record["history"])
+            bar.stage(f"epoch {epoch}, accuracy {record['history'][-1]['point']['accuracy']:.1%}")
             save(record)
     return record
 
@@ -132,7 +135,7 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, Classif
 
 
 def _point(run: Run, average: ClassificationAverage) -> dict[str, float]:
-    """How good the present parameters are on the test set, and the energy of their last batch."""
+    """How good the present parameters are on the test set."""
     position, statistics = unstack((run.positions, run.chains.target_state), 0)
     sums = _one_draw(average, position, statistics)
     return _figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
@@ -153,27 +156,26 @@ def _figures(prediction: ClassificationPrediction) -> dict[str, float]:
     }
 
 
-def _results(run: Run, history: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
+def _results(samples: Samples, history: list[dict[str, Any]]) -> dict[str, Any]:
     """The best point so far, the average so far, and the path to them."""
-    samples = run.samples({}, seconds)
-    best = max(history, key=lambda point: point["accuracy"])
-    results = {
+    best = max(history, key=lambda entry: entry["point"]["accuracy"])
+    results: dict[str, Any] = {
         "epochs": history[-1]["epoch"],
-        "best_point": best,
-        "last_point": history[-1],
-        "average": None,
+        "best_point": best["point"] | {"epoch": best["epoch"]},
+        "last_point": history[-1]["point"],
+        "average": history[-1]["average"],
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
     }
     if samples.average is not None:
         reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
         results |= {
-            "average": _figures(samples.average) | {"models": samples.average.models},
+            "models": samples.average.models,
             "reliability": {name: values.tolist() for name, values in reliability.items()},
             "energies": [float(samples.energies.min()), float(samples.energies.max())],
             "multipliers": [float(samples.multipliers.min()), float(samples.multipliers.max())],
-            "effective_models_by_weight": float(effective_count(samples.log_weights[0])),
-            "effective_models_by_theta": float(effective_count(samples.log_weights[0] / ZETA)),
+            "effective_models_by_weight": _effective_count(samples.log_weights[0]),
+            "effective_models_by_theta": _effective_count(samples.log_weights[0] / ZETA),
         }
     if samples.path.visits is not None:
         visited = np.flatnonzero(samples.path.visits[0, -1])
@@ -181,7 +183,7 @@ def _results(run: Run, history: list[dict[str, Any]], seconds: float) -> dict[st
     return results
 
 
-def effective_count(log_weights: np.ndarray) -> float:
+def _effective_count(log_weights: np.ndarray) -> float:
     """(Σ w)² / Σ w²: how many equally weighted draws these are worth."""
     weights = np.exp(log_weights - log_weights.max())
     return float(weights.sum() ** 2 / np.sum(weights**2))
@@ -193,7 +195,7 @@ def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> dic
         "kernel": describe(run.kernel),
         "weight_decay": setting.length.precision,
         "burn_in_epochs": run.burn_in // setting.length.steps_per_epoch,
-        "averaged_every_epochs": run.plan.thin // setting.length.steps_per_epoch,
+        "averaged_every_epochs": setting.every,
         "weights_in_average": "equal",
         "test_images": len(average.targets),
         "device": jax.devices()[0].device_kind,
