@@ -80,7 +80,9 @@ def test_the_model_state_is_stored_with_a_draw_and_the_snapshot_is_not():
     def predict(params, state, x):
         return jnp.full(len(x), state["count"], jnp.float32), jnp.ones(len(x))
 
-    result = run(target, average=cm.RegressionAverage(predict, X, Y), chains=1, kernel=cm.sgld(1e-5))
+    large = HERE | {"more": jnp.zeros(2**15)}  # a vector within a run
+    average = cm.RegressionAverage(predict, X, Y)
+    result = run(target, init=large, average=average, chains=1, kernel=cm.sgld(1e-5))
     np.testing.assert_array_equal(result.target_states["count"], [np.arange(1, 46)])
     np.testing.assert_allclose(result.average.mean, 23, rtol=1e-5)
 

@@ -90,7 +90,8 @@ def test_a_divergence_is_found_on_the_same_batches():
     assert no_threads()
 
 
-def test_an_error_of_the_loader_is_raised_as_it_is():
+@pytest.mark.parametrize("more", [0, 2**15])  # a large position is a vector within a run
+def test_an_error_of_the_loader_is_raised_as_it_is(more):
     class LostError(Exception):
         pass
 
@@ -99,7 +100,7 @@ def test_an_error_of_the_loader_is_raised_as_it_is():
         raise LostError("the disk is gone")
 
     with pytest.raises(LostError, match="the disk is gone"):
-        run(streamed(broken))
+        run(streamed(broken), init=PARAMS | {"more": jnp.zeros(more)} if more else PARAMS)
     assert no_threads()
 
 

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from contourmc.arrays import unstack
 from contourmc.averages import Average
-from contourmc.fusion import can_fuse, fused
+from contourmc.fusion import can_fuse, fused, must_unroll
 from contourmc.kernels.base import CHAINS, Info, Kernel, Position
 from contourmc.targets import Target
 
@@ -89,8 +90,10 @@ class Plan:
     stretch: steps between two marks of the path, a multiple of the block; no segment goes beyond one.
     rows: room for kept draws in a segment.
     fuse: whether the steps of a block are one kernel, a chain at a time; else chains are a vector.
+    unroll: whether the program makes a single step, and its caller the loop; else the loop is compiled.
     large: whether the position is so large that only kept draws are written or summed; else every step is.
     store: whether the positions of kept draws are stored.
+    own: whether each chain has a target and an average of its own, stacked along a leading axis.
     """
 
     block: int
@@ -98,8 +101,15 @@ class Plan:
     stretch: int
     rows: int
     fuse: bool
+    unroll: bool
     large: bool
     store: bool
+    own: bool
+
+    @property
+    def chain_axis(self) -> int | None:
+        """The axis of the target and the average along which chains lie, as `jax.vmap` takes it."""
+        return 0 if self.own else None
 
     @property
     def block_rows(self) -> int:
@@ -109,7 +119,7 @@ class Plan:
     @property
     def segment_steps(self) -> int:
         """The most steps whose draws fit into a segment."""
-        return max(self.block, (self.rows - self.block_rows) * self.thin)
+        return 1 if self.unroll else max(self.block, (self.rows - self.block_rows) * self.thin)
 
 
 def make_plan(
@@ -121,15 +131,24 @@ def make_plan(
     *,
     average: Average | None = None,
     store: bool = True,
+    own: bool = False,
 ) -> Plan:
-    """Sizes by the size of the position, so that noise, draws and path stay within a few MiB each."""
+    """Sizes by the size of the position, so that noise, draws and path stay within a few MiB each.
+
+    The target and the average are those of one chain.
+    """
     size = position_size(position)
     state = kernel.init(position)
     prepare_one = partial(_prepare, target, kernel, position=state.position, block=1)
     one_step = jax.eval_shape(prepare_one, key=jax.random.key(0), first=jnp.int32(1))
     most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
-    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it.
-    block = min(1024, max(1, 2**16 // most, min(8, 2**22 // most)))
+    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it; of 16 on a GPU.
+    few, room = (8, 2**22) if jax.default_backend() == "cpu" else (16, 2**25)
+    block = min(1024, max(1, 2**16 // most, min(few, room // most)))
+    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
+    unroll = must_unroll(partial(_step, target, kernel), inputs, state, target.init())
+    if unroll:
+        block = 1
     blocks = -(-steps // block)
     # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
     marks = min(max(25, blocks // 32), 100)
@@ -139,10 +158,9 @@ def make_plan(
         stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
     block_rows = (block - 1) // thin + 2
     rows = min(-(-stretch // thin) + block_rows, max(2 * block_rows, 2**22 // size))
-    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
-    alone = average is None and not kernel.interacting
+    alone = average is None and not kernel.interacting and not own
     fuse = alone and can_fuse(partial(_step, target, kernel), inputs, state, target.init())
-    return Plan(block, thin, stretch, rows, fuse, large, store)
+    return Plan(block, thin, stretch, rows, fuse, unroll, large, store, own)
 
 
 def position_size(position: Position) -> int:
@@ -203,14 +221,16 @@ def run_segment(
     def advance(segment: Segment) -> Segment:
         step = segment.next_step
         end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
-        block = partial(_block, target, kernel, plan, average, first=step, last=end, burn_in=burn_in)
+        block = partial(_block, kernel, plan, first=step, last=end, burn_in=burn_in)
         if not plan.fuse:
-            chains, draws = _vectorised(kernel, partial(block, done_before=done_before), segment.chains, segment.draws)
+            all_before = partial(block, done_before=done_before)
+            chains, draws = _vectorised(kernel, plan, all_before, target, average, segment.chains, segment.draws)
             return Segment(end + 1, chains, draws)
         # One kernel takes the rows of its block alone: those of a segment would be copied for each.
         done = _draws_before(step, burn_in, plan.thin)
         chains, new = jax.lax.map(
-            lambda chain: block(chain, no_draws(chain, rows=plan.block_rows), done_before=done), segment.chains
+            lambda chain: block(target, average, chain, no_draws(chain, rows=plan.block_rows), done_before=done),
+            segment.chains,
         )
         draws = jax.tree.map(
             lambda rows, rows_new: jax.lax.dynamic_update_slice_in_dim(rows, rows_new, done - done_before, axis=1),
@@ -219,7 +239,8 @@ def run_segment(
         )
         return Segment(end + 1, chains, draws)
 
-    return jax.lax.while_loop(proceed, advance, Segment(first, chains, draws))
+    begin = Segment(first, chains, draws)
+    return advance(begin) if plan.unroll else jax.lax.while_loop(proceed, advance, begin)
 
 
 @partial(jax.jit, static_argnames=("kernel", "plan"))
@@ -237,9 +258,9 @@ def trace_block(target: Target, kernel: Kernel, plan: Plan, chain: Chain, first:
 
 
 def _block(
-    target: Target,
     kernel: Kernel,
     plan: Plan,
+    target: Target,
     average: Average | None,
     chain: Chain,
     draws: Draws,
@@ -277,7 +298,7 @@ def _block(
                 draws, sums = jax.lax.cond(kept, keep, lambda *same: same, draws, sums)
             return state, beside, totals, draws, sums, energies + info.energy
 
-        return jax.lax.fori_loop(begin, end, body, carry)
+        return body(begin, carry) if plan.unroll else jax.lax.fori_loop(begin, end, body, carry)
 
     loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
     energies = jnp.zeros((), jnp.result_type(float))
@@ -371,12 +392,15 @@ def _at(tree: Any, i: Array) -> Any:
     return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
 
 
-def _vectorised(kernel: Kernel, function: Callable[..., Any], *stacks: Any) -> Any:
+def _vectorised(
+    kernel: Kernel, plan: Plan, function: Callable[..., Any], target: Target, average: Average | None, *stacks: Any
+) -> Any:
     """A function of one chain over a stack. One alone is spared the axis, for which networks pay in copies."""
     if kernel.interacting or jax.tree.leaves(stacks)[0].shape[0] > 1:
-        return jax.vmap(function, axis_name=CHAINS)(*stacks)
-    alone = function(*jax.tree.map(lambda leaf: leaf[0], stacks))
-    return jax.tree.map(lambda leaf: leaf[None], alone)
+        axes = (plan.chain_axis, plan.chain_axis, *(0 for _ in stacks))
+        return jax.vmap(function, axes, axis_name=CHAINS)(target, average, *stacks)
+    given = unstack((target, average), 0) if plan.own else (target, average)
+    return jax.tree.map(lambda leaf: leaf[None], function(*given, *unstack(stacks, 0)))
 
 
 def _all_finite(tree: Any) -> Array:

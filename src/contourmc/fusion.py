@@ -46,6 +46,18 @@ def can_fuse(function: Callable[..., Any], *arguments: Any) -> bool:
     return all(_fusible(equation) for equation in _equations(jax.make_jaxpr(function)(*arguments).jaxpr))
 
 
+def must_unroll(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a compiled loop over this function is to be avoided: one with convolutions on a CPU.
+
+    XLA turns their layouts into those of its fast routines outside of loops only; inside, the gradients of a small
+    ResNet took 34 times as long (JAX issue 12868).
+    """
+    if jax.default_backend() != "cpu":
+        return False
+    equations = _equations(jax.make_jaxpr(function)(*arguments).jaxpr)
+    return any(equation.primitive.name == "conv_general_dilated" for equation in equations)
+
+
 def fused(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, as a single kernel of the program that calls it."""
 

@@ -12,14 +12,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc import engine
+from contourmc.arrays import unstack
 from contourmc.averages import Average
 from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
 from contourmc.path import PathRecorder, gather
+from contourmc.ravelling import Layout, RavelledAverage, RavelledTarget, layout_of
 from contourmc.samples import Samples
 from contourmc.targets import Target
 
-SEGMENT_SECONDS = 0.1  # how often the progress bar moves and Ctrl-C is heard
+SEGMENT_SECONDS = 0.1  # how often the progress bar moves and Ctrl-C is heard; 5 times that on a GPU, which waits for it
 
 # Told after every segment: the step, and the draws since the last.
 Report = Callable[[int, Draws], None]
@@ -49,6 +51,7 @@ def start_run(
     average: Average | None = None,
     store: bool = True,
     state: Any = None,
+    own: bool = False,
 ) -> "Run":
     """A run from stacked positions, a key for each chain.
 
@@ -56,17 +59,27 @@ def start_run(
     average: what to average over the kept draws.
     store: whether their positions are stored.
     state: the kernel's state of each chain, stacked, where it is more than the positions.
+    own: whether target and average are stacks too, with one for each chain.
     """
-    one = jax.tree.map(lambda leaf: leaf[0], positions)
-    plan = engine.make_plan(target, kernel, one, steps, thin, average=average, store=store)
+    layout = None
+    if kernel.elementwise and state is None and engine.position_size(unstack(positions, 0)) > engine.LARGE:
+        layout = layout_of(unstack(positions, 0))
+    if layout is not None:
+        positions, target = jax.vmap(layout.ravel)(positions), RavelledTarget(target, layout)
+        average = None if average is None else RavelledAverage(average, layout)
+    one_target, one_average = unstack((target, average), 0) if own else (target, average)
+    plan = engine.make_plan(
+        one_target, kernel, unstack(positions, 0), steps, thin, average=one_average, store=store, own=own
+    )
 
-    def start(key: Array, position: Position) -> Chain:
+    def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
         return engine.start(target, kernel, plan, key, position, average)
 
-    chains: Chain = jax.vmap(start)(keys, positions)
+    axes = (plan.chain_axis, plan.chain_axis, 0, 0)
+    chains: Chain = jax.vmap(start, axes)(target, average, keys, positions)
     if state is not None:
         chains = chains._replace(state=state)
-    return Run(target, kernel, plan, chains, average, steps=steps, burn_in=burn_in, before=before)
+    return Run(target, kernel, plan, chains, average, layout, steps=steps, burn_in=burn_in, before=before)
 
 
 def _groups(chains: Chain, plan: Plan) -> list[Chain]:
@@ -83,11 +96,12 @@ class Run:
     """A run in progress: the chains, and what has been collected."""
 
     def __init__(
-        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None, *,
-        steps: int, burn_in: int, before: int,
+        self, target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None,
+        layout: Layout | None, *, steps: int, burn_in: int, before: int,
     ):  # fmt: skip
         groups = _groups(chains, plan)
         self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
+        self.layout = layout  # of positions that are vectors in here
         self.steps, self.burn_in, self.before = steps, burn_in, before
         self.groups = self.block_start = groups  # as they are, and as they were when the block began
         self.step = 0  # done so far
@@ -116,8 +130,8 @@ class Run:
                 self.target.after(self.step // plan.block * plan.block)
                 if not all(np.all(part.chains.finite) for part in parts):
                     return self._fail(parts)
-                pace = SEGMENT_SECONDS * (last - self.step) / seconds
-                count = self._count = int(np.clip(pace, 1, 8 * count))
+                wanted = SEGMENT_SECONDS if jax.default_backend() == "cpu" else 5 * SEGMENT_SECONDS
+                count = self._count = int(np.clip(wanted * (last - self.step) / seconds, 1, 8 * count))
                 self._collect(parts, last)
                 report(self.before + self.step, self.draws[-1])
 
@@ -125,6 +139,11 @@ class Run:
     def chains(self) -> Chain:
         """All chains, stacked."""
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *self.groups)
+
+    @property
+    def positions(self) -> Position:
+        """Where the chains are, stacked."""
+        return self._unravelled(jax.vmap(self.kernel.draw)(self.chains.state))
 
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
         """The energies of the draws kept after a step."""
@@ -134,11 +153,10 @@ class Run:
     def samples(self, settings: dict[str, Any], seconds: float) -> Samples:
         """What has been collected so far."""
         draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.draws)
-        average = self.average if draws.energy.shape[1] else None
         return Samples(
-            draws=draws.position,
+            draws=self._unravelled(draws.position),
             target_states=draws.target_state,
-            average=None if average is None else average.finish(gather(self.groups, lambda chain: chain.average)),
+            average=self._averaged() if draws.energy.shape[1] else None,
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
@@ -149,6 +167,19 @@ class Run:
             compile_seconds=self.compile_seconds,
             interrupted=self.step < self.steps and not self.failure,
         )
+
+    def _unravelled(self, positions: Any) -> Position:
+        return positions if self.layout is None or positions is None else self.layout.unravel(positions)
+
+    def _averaged(self) -> Any:
+        """The result of the average; a list of them, one for each chain, where chains have averages of their own."""
+        if self.average is None:
+            return None
+        sums = gather(self.groups, lambda chain: chain.average)
+        if not self.plan.own:
+            return self.average.finish(sums)
+        alone = [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], sums) for i in range(len(self.chains.finite))]
+        return [unstack(self.average, i).finish(own) for i, own in enumerate(alone)]
 
     def _segment(self, group: Chain, last: int) -> Segment:
         first, end, burn_in = np.array([self.step + 1, last, self.burn_in], np.int32)
@@ -179,8 +210,8 @@ class Run:
         culprit = int(np.argmin(np.concatenate([part.chains.finite for part in parts])))
         in_one = len(self.block_start) == 1
         group, row = (self.block_start[0], culprit) if in_one else (self.block_start[culprit], 0)
-        chain = jax.tree.map(lambda leaf: leaf[row], group)
-        info, fine = engine.trace_block(self.target, self.kernel, self.plan, chain, np.int32(before + 1))
+        target = unstack(self.target, culprit) if self.plan.own else self.target
+        info, fine = engine.trace_block(target, self.kernel, self.plan, unstack(group, row), np.int32(before + 1))
         at = int(np.argmin(fine))
         before_it = f"; the last finite energy was {float(info.energy[at - 1]):.6g}, with gradient multiplier"
         before_it += f" {float(info.multiplier[at - 1]):.3g}"

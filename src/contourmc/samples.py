@@ -35,7 +35,8 @@ class Samples:
     compile_seconds: how long compilation took; next to nothing when an equal run came before.
     interrupted: whether the run was ended early from the keyboard.
     target_states: what the target carried beside each kept position, such as batch-norm statistics, or None.
-    average: the result of the run's model average; None without one, or without a draw.
+    average: the result of the run's model average; None without one, or without a draw; a list, with one for each
+        chain, if chains had targets and averages of their own.
     """
 
     draws: Position

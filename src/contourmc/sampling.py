@@ -1,6 +1,7 @@
 """`sample`: from an energy and a start to weighted draws."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from contourmc import engine
+from contourmc.arrays import stack
 from contourmc.automatic import AutomaticRun
 from contourmc.averages import Average
 from contourmc.checks import require, require_count, require_number
@@ -22,26 +24,28 @@ from contourmc.targets import Energy, Target, as_target, check_position, check_t
 
 
 def sample(
-    target: Target | Energy,
+    target: Target | Energy | Sequence[Target],
     *,
     init: Any,
     steps: int,
     kernel: Kernel | None = None,
     partition: Partition | Literal["auto"] = "auto",
     step_size: float | Literal["auto"] = "auto",
-    chains: int = 4,
+    chains: int | None = None,
     seed: int = 0,
     burn_in: int | None = None,
     thin: int | None = None,
     per_chain_init: bool = False,
     progress: bool | None = None,
-    average: Average | None = None,
+    average: Average | Sequence[Average] | None = None,
     store: bool = True,
 ) -> Samples:
     """Run `chains` chains of `steps` steps each and return their weighted draws.
 
     target: a function from a position (any pytree of floats) to its energy, minus the log density up to a
-        constant; or a `Target`.
+        constant; or a `Target`. Or a list of targets, one for each chain, alike in all but the numbers in their
+        arrays, such as posteriors on different splits of a data set; it needs a kernel, and what is pooled over
+        chains then means little.
     init: the position where all chains start; or a function from a JAX random key to one; or, with
         `per_chain_init`, positions stacked along a leading chain axis.
     kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
@@ -49,6 +53,7 @@ def sample(
         sample with all of it fixed. See docs/tuning.md.
     partition, step_size: for a run without kernel; each is found by the pilot unless given. Energies that are
         not exact need a step size.
+    chains: 4 unless given, or as many as there are targets in a list.
     seed: the same seed gives the same draws on the same machine. With a kernel of one's own (whose chains do not
         share θ), chain i does not depend on `chains`.
     burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without kernel
@@ -57,18 +62,28 @@ def sample(
         Means and variances use every step all the same, unless a position has more than 16,384 numbers.
     progress: show a progress bar; by default only on a terminal.
     average: what to average over the kept draws while the run goes on, for example a
-        `ClassificationAverage`; the result is `Samples.average`.
+        `ClassificationAverage`; the result is `Samples.average`. For a list of targets a list, with an average for
+        each chain, of which the results are a list too.
     store: whether the positions of kept draws are stored; an `average` does not need them.
 
     Ctrl-C ends the run and returns what there is, marked `interrupted`. A number that is not finite
     raises a `DivergenceError`, which carries the draws so far.
     """
-    target = as_target(target)
+    own = isinstance(target, Sequence)
+    if isinstance(target, Sequence):
+        _check_lists(len(target), average, kernel, chains)
+        chains = len(target)
+        target = stack("target", [as_target(one) for one in target])
+        average = stack("average", average) if isinstance(average, Sequence) else None
+    else:
+        target = as_target(target)
+        remedy = "give one Average, or a list of them with a list of targets"
+        require(not isinstance(average, Sequence), "average", "a list", remedy)
     given = kernel is None or isinstance(kernel, Kernel)
     require(given, "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...), or none")
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
     require(steps < 2**31, "steps", steps, "a chain can have at most 2,147,483,647 steps")
-    chains = require_count("chains", chains, 1, "a run needs at least 1 chain")
+    chains = require_count("chains", 4 if chains is None else chains, 1, "a run needs at least 1 chain")
     share = 0.1 if kernel is not None else 0.3
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
@@ -91,7 +106,7 @@ def sample(
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin, "target": describe(target),
     }  # fmt: skip
     with target.session(), Progress(steps, chains, progress) as bar:
-        check_target(target, positions)
+        check_target(target, positions, own=own)
         began = time.perf_counter()
         if kernel is None:
             tuned = AutomaticRun(target, positions, keys, **size)
@@ -100,7 +115,7 @@ def sample(
                 tuned.go(bar)
             run, settings = tuned.run, settings | tuned.settings
         else:
-            run = start_run(target, kernel, positions, keys, **size)
+            run = start_run(target, kernel, positions, keys, own=own, **size)
             settings["kernel"] = describe(kernel)
             with suppress(KeyboardInterrupt):
                 run.advance(steps, bar.update)
@@ -108,6 +123,15 @@ def sample(
     if run.failure:
         raise DivergenceError(run.failure, result)
     return result
+
+
+def _check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int | None) -> None:
+    """Raise unless a list of `count` targets comes with a kernel, and with as many chains and averages."""
+    require(kernel is not None, "kernel", kernel, "a list of targets needs a kernel, such as csgld(...)")
+    remedy = f"there are {count} targets in the list, one for each chain"
+    require(chains is None or chains == count, "chains", chains, f"{remedy}: give as many chains, or leave it out")
+    given = len(averages) if isinstance(averages, Sequence) else type(averages).__name__
+    require(averages is None or given == count, "average", given, f"{remedy}: give a list of as many averages, or none")
 
 
 def _check_automatic(target: Target, partition: Any, step_size: Any, steps: int, burn_in: int) -> None:

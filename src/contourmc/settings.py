@@ -1,5 +1,6 @@
 """Settings in words: what a kernel or a target is, as plain data that a file can hold."""
 
+import math
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 def describe(thing: Any) -> Any:
     """Dataclasses become dictionaries with their kind, functions their names, arrays of JAX their shapes.
 
-    Numbers and strings stay.
+    Numbers and strings stay, but for numbers that are not finite, which JSON does not know.
     """
     if is_dataclass(thing) and not isinstance(thing, type):
         return {"kind": type(thing).__name__} | {
@@ -24,6 +25,8 @@ def describe(thing: Any) -> Any:
         return [describe(item) for item in thing]
     if isinstance(thing, (np.number, np.bool_)):
         return thing.item()
+    if isinstance(thing, float) and not math.isfinite(thing):
+        return str(thing)
     if thing is None or isinstance(thing, (str, int, float, bool)):
         return thing
     return getattr(thing, "__qualname__", None) or repr(thing)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc.arrays import HoldsArrays
+from contourmc.arrays import HoldsArrays, unstack
 from contourmc.checks import require, require_number
 from contourmc.kernels.base import Position, normal_like
 
@@ -144,10 +145,13 @@ def check_position(position: Any) -> None:
         require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
 
 
-def check_target(target: Target, positions: Position) -> None:
-    """Raise unless the target gives one finite energy for each of a stack of starting positions."""
-    target.check(jax.tree.map(lambda leaf: leaf[0], positions))
-    energies = np.asarray(_energies(target, positions))
+def check_target(target: Target, positions: Position, *, own: bool = False) -> None:
+    """Raise unless the target gives one finite energy for each of a stack of starting positions.
+
+    own: whether the target is a stack too, with one for each position.
+    """
+    (unstack(target, 0) if own else target).check(unstack(positions, 0))
+    energies = np.asarray(_energies(target, positions, own))
     target.after(0)
     bad = np.flatnonzero(~np.isfinite(energies))
     if bad.size:
@@ -168,13 +172,13 @@ def _check_energy(energy: Energy, position: Position) -> None:
     require(scalar, "target", value, remedy)
 
 
-@jax.jit
-def _energies(target: Target, positions: Position) -> Float[Array, " chains"]:
+@partial(jax.jit, static_argnames="own")
+def _energies(target: Target, positions: Position, own: bool) -> Float[Array, " chains"]:
     """The energy at each of a stack of positions."""
 
-    def energy_at(position: Position) -> Array:
+    def energy_at(target: Target, position: Position) -> Array:
         inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
         return target.evaluate_from(inputs, position, target.init())[0]
 
-    return jax.vmap(energy_at)(positions)
+    return jax.vmap(energy_at, (0 if own else None, 0))(target, positions)

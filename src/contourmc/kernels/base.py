@@ -65,6 +65,11 @@ class Kernel(ABC):
         return False
 
     @property
+    def elementwise(self) -> bool:
+        """Whether it does the same to each number of a position, so that a position may come as one vector."""
+        return False
+
+    @property
     def evaluations(self) -> int:
         """How many evaluations of energy and gradient a step needs."""
         return 1
@@ -132,6 +137,10 @@ class Dynamics(Kernel):
 
     step_size: Schedule
     temperature: Schedule = 1.0
+
+    @property
+    def elementwise(self) -> bool:
+        return True
 
     @property
     def friction(self) -> float:

@@ -115,6 +115,10 @@ class Contour(Kernel):
     def interacting(self) -> bool:
         return self.shared
 
+    @property
+    def elementwise(self) -> bool:
+        return self.dynamics.elementwise
+
     def draw(self, state: ContourState) -> Position:
         return self.dynamics.draw(state.dynamics)
 

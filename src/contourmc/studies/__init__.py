@@ -1,6 +1,6 @@
 """The paper's experiments, one module each; `contourmc reproduce NAME` runs one."""
 
-from contourmc.studies.base import Claim, Outcome, Size, Study, write
+from contourmc.studies.base import Claim, Options, Outcome, Study, write
 from contourmc.studies.bizarre_peaks import BIZARRE_PEAKS
 from contourmc.studies.gaussian_mixture import GAUSSIAN_MIXTURE
 from contourmc.studies.multimodal import MULTIMODAL
@@ -9,4 +9,4 @@ from contourmc.studies.trajectories import TRAJECTORIES
 
 STUDIES = {study.name: study for study in (GAUSSIAN_MIXTURE, TRAJECTORIES, BIZARRE_PEAKS, MULTIMODAL, THEORY)}
 
-__all__ = ["STUDIES", "Claim", "Outcome", "Size", "Study", "write"]
+__all__ = ["STUDIES", "Claim", "Options", "Outcome", "Study", "write"]

@@ -14,17 +14,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Size:
-    """How large a run is asked for.
+class Options:
+    """What is asked for; None stands for the paper's or the study's own number.
 
-    steps: of each chain; None for the paper's own number.
-    seeds: independent repetitions; None for the study's own number.
+    steps: of each chain.
+    epochs: passes through the data, for a study on data.
+    seeds: independent repetitions.
     quick: the same code in under a minute, with fewer steps and seeds.
+    data: the local folder of the data sets.
     """
 
     steps: int | None = None
+    epochs: int | None = None
     seeds: int | None = None
     quick: bool = False
+    data: Path | None = None
 
     def choose(self, *, steps: int, seeds: int, quick_steps: int, quick_seeds: int) -> tuple[int, int]:
         """The number of steps and seeds: as asked for, else the quick or the full numbers."""
@@ -64,21 +68,21 @@ class Study:
     name: str
     summary: str
     title: str
-    run: Callable[[Size], Outcome]
+    run: Callable[[Options], Outcome]
 
 
-def write(study: Study, size: Size, outcome: Outcome, seconds: float, out: Path) -> list[Path]:
+def write(study: Study, options: Options, outcome: Outcome, seconds: float, out: Path) -> list[Path]:
     """results.json, report.md and every figure as PNG and PDF; returns the files."""
     about = {
         "study": study.name,
-        "quick": size.quick,
+        "quick": options.quick,
         "seconds": round(seconds, 1),
         "jax": jax.__version__,
         "machine": platform.machine(),
     }
     files = [out / "results.json", out / "report.md"]
     files[0].write_text(json.dumps({"about": about, **outcome.results}, indent=2) + "\n")
-    files[1].write_text(_report(study, size, outcome, seconds))
+    files[1].write_text(_report(study, options, outcome, seconds))
     for name, figure in outcome.figures.items():
         for ending in ("png", "pdf"):
             file = out / f"{name}.{ending}"
@@ -93,14 +97,14 @@ _VERDICTS = (
 )
 
 
-def _report(study: Study, size: Size, outcome: Outcome, seconds: float) -> str:
+def _report(study: Study, options: Options, outcome: Outcome, seconds: float) -> str:
     verdict = {True: "agrees", False: "**differs**", None: "–"}
     lines = [f"# {study.title}", "", study.summary, ""]
-    if size.quick:
+    if options.quick:
         lines += ["A quick run: the same code with fewer steps and seeds. Its numbers are rough.", ""]
     lines += ["| the paper | our measurement | |", "|---|---|---|"]
     lines += [f"| {claim.paper} | {claim.ours} | {verdict[claim.agrees]} |" for claim in outcome.claims]
     lines += ["", *(f"{note}\n" for note in outcome.notes), f"{_VERDICTS}\n"]
     lines += [f"![{name}]({name}.png)\n" for name in outcome.figures]
-    lines += [f"Made by `contourmc reproduce {study.name}{' --quick' if size.quick else ''}` in {seconds:.0f} s."]
+    lines += [f"Made by `contourmc reproduce {study.name}{' --quick' if options.quick else ''}` in {seconds:.0f} s."]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from contourmc.kernels.contour import csgld, ksgld
 from contourmc.partition import Partition
 from contourmc.problems import GaussianMixture
 from contourmc.sampling import sample
-from contourmc.studies.base import Claim, Outcome, Size, Study
+from contourmc.studies.base import Claim, Options, Outcome, Study
 from contourmc.targets import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -125,9 +125,9 @@ def estimate(kernel: Kernel, steps: int, runs: int) -> dict[str, float]:
     return figures
 
 
-def run(size: Size) -> Outcome:
+def run(options: Options) -> Outcome:
     """Find the peaks, explain them, and see whether they disturb the estimates."""
-    steps, runs = size.choose(steps=5_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
+    steps, runs = options.choose(steps=5_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
     points, found = stationary(), scan()
     shown = {s: _near(peaks, points["x = -6"], 1.5) for s, peaks in peaks_by_scheme(PARTITION).items()}
     estimates = {name: estimate(kernel, steps, runs) for name, kernel in kernels().items()}

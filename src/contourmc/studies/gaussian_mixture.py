@@ -11,7 +11,7 @@ from contourmc.partition import Partition
 from contourmc.path import Path
 from contourmc.problems import GaussianMixture
 from contourmc.sampling import sample
-from contourmc.studies.base import Claim, Outcome, Size, Study
+from contourmc.studies.base import Claim, Options, Outcome, Study
 from contourmc.targets import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ def slowdown(slow: Method, fast: Method) -> tuple[float, float]:
     return float(np.exp(ratio[early].mean())), float(np.exp(ratio[~early].mean()))
 
 
-def run(size: Size) -> Outcome:
+def run(options: Options) -> Outcome:
     """Sample with every method, and compare with quadrature and with the paper's words."""
-    steps, runs = size.choose(steps=10_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
+    steps, runs = options.choose(steps=10_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
     named = enumerate(kernels().items())
     methods = {name: measure(kernel, steps, runs, seed) for seed, (name, kernel) in named}
     heights = {

@@ -20,7 +20,7 @@ from contourmc.samples import Samples
 from contourmc.sampling import sample
 from contourmc.schedules import CyclicCosine, Polynomial
 from contourmc.settings import describe
-from contourmc.studies.base import Claim, Outcome, Size, Study
+from contourmc.studies.base import Claim, Options, Outcome, Study
 from contourmc.targets import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -93,20 +93,20 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-def run(size: Size) -> Outcome:
+def run(options: Options) -> Outcome:
     """The paper's settings, a search of equal budget for each method, and the best settings on fresh seeds."""
-    steps, seeds = size.choose(steps=200_000, seeds=20, quick_steps=20_000, quick_seeds=2)
+    steps, seeds = options.choose(steps=200_000, seeds=20, quick_steps=20_000, quick_seeds=2)
     papers = {
         name: _measure(method.papers(steps), steps, seeds, FINAL_SEED)
         for name, method in METHODS.items()
         if method.papers is not None
     }
-    best = {name: _search(name, steps, seeds, 1 if size.quick else 12) for name in METHODS}
+    best = {name: _search(name, steps, seeds, 1 if options.quick else 12) for name in METHODS}
     results = {
         "truth": PROBLEM.masses.tolist(),
         "papers_settings": {name: outcome.numbers for name, outcome in papers.items()},
         "best_settings": {name: outcome.numbers for name, outcome in best.items()},
-        "budget": {"settings": 1 if size.quick else 12, "seeds": 4, "evaluations": steps},
+        "budget": {"settings": 1 if options.quick else 12, "seeds": 4, "evaluations": steps},
     }
     figures = {"figure3": _panels(papers), "comparison": _bars(papers, best)}
     return Outcome(_claims(papers, best, seeds), results, figures, _notes(steps, seeds))

@@ -15,7 +15,7 @@ from contourmc.partition import Partition
 from contourmc.problems import GaussianMixture
 from contourmc.samples import Samples
 from contourmc.sampling import sample
-from contourmc.studies.base import Claim, Outcome, Size, Study
+from contourmc.studies.base import Claim, Options, Outcome, Study
 from contourmc.targets import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ class Setting:
         return sample(target, init=0.0, steps=steps, thin=thin, kernel=kernel, chains=chains)
 
 
-def run(size: Size) -> Outcome:
+def run(options: Options) -> Outcome:
     """Both theorems: the learning of θ over time, and the estimates against Δu, ε and noise."""
-    steps, seeds = size.choose(steps=1_000_000, seeds=20, quick_steps=100_000, quick_seeds=4)
+    steps, seeds = options.choose(steps=1_000_000, seeds=20, quick_steps=100_000, quick_seeds=4)
     steps, chains = max(steps, 20_000), max(seeds, 2)  # a rate needs several marks, a spread two chains
-    variants = tuple(COLORS)[:: 3 if size.quick else 1]
-    lengths = (steps,) if size.quick else (steps // 20, steps)
+    variants = tuple(COLORS)[:: 3 if options.quick else 1]
+    lengths = (steps,) if options.quick else (steps // 20, steps)
     learning = {NAMES[variant]: _learning(variant, lengths, chains) for variant in variants}
-    estimates = _estimates(QUICK_SWEEPS if size.quick else SWEEPS, steps, chains)
+    estimates = _estimates(QUICK_SWEEPS if options.quick else SWEEPS, steps, chains)
     results = {"steps": steps, "chains": chains, "truth": TRUTH, "learning": learning, "estimates": estimates}
     figures = {
         "theta_convergence": _learning_figure(learning),

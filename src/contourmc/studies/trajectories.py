@@ -12,7 +12,7 @@ from contourmc.partition import Partition
 from contourmc.problems import GaussianMixture
 from contourmc.samples import Samples
 from contourmc.sampling import sample
-from contourmc.studies.base import Claim, Outcome, Size, Study
+from contourmc.studies.base import Claim, Options, Outcome, Study
 from contourmc.targets import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ class Panel:
         return self.x.shape[1]
 
 
-def run(size: Size) -> Outcome:
+def run(options: Options) -> Outcome:
     """Sample the four panels, measure crossings and jumps, and draw."""
-    steps, seeds = size.choose(steps=1_000_000, seeds=20, quick_steps=100_000, quick_seeds=4)
+    steps, seeds = options.choose(steps=1_000_000, seeds=20, quick_steps=100_000, quick_seeds=4)
     window, chains = max(2, min(100_000, steps // 2)), max(2, seeds)  # a spread needs two chains
     contour = csgld(0.1, PARTITION, zeta=ZETA, scheme="left", weights="step")  # as in the paper
     early, late = min(1_000, window), f"CSGLD, late: the last {window:,} of {steps:,}"

@@ -1,0 +1,88 @@
+"""The records of runs as the paper's Table 2."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from contourmc.studies.cifar10.algorithms import ALGORITHMS, IMAGES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """All records in a folder."""
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*-epochs-seed-*.json"))]
+
+
+def make_table(records: list[dict[str, Any]]) -> Table:
+    """A row for each algorithm and length: means over seeds beside the paper's, in percent."""
+    table = Table(title="ResNet-20 on CIFAR-10 (in brackets: the paper)", title_justify="left", box=SIMPLE_HEAD)
+    for name in ("algorithm", "epochs", "seeds", "BPE", "BMA", "NLL", "ECE", "models", "s/epoch"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "algorithm" else "right")
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for record in records:
+        settings = record["settings"]
+        key = list(ALGORITHMS).index(settings["algorithm"]), settings["images"], record["results"]["epochs"]
+        groups.setdefault(key, []).append(record["results"])
+    for (index, images, epochs), rows in sorted(groups.items()):
+        algorithm = list(ALGORITHMS.values())[index]
+        whole = images == IMAGES
+        points, averages = (f" ({figure:.2f})" if whole else "" for figure in algorithm.paper)
+        ends = [row["average"] for row in rows if row["average"] is not None]
+        table.add_row(
+            algorithm.title if whole else f"{algorithm.title}, {images:,} images",
+            str(epochs),
+            str(len(rows)),
+            _mean([100 * row["best_point"]["accuracy"] for row in rows], 2) + points,
+            _mean([100 * end["accuracy"] for end in ends], 2) + averages,
+            _mean([end["nll"] for end in ends], 3),
+            _mean([end["ece"] for end in ends], 3),
+            _mean([row["models"] for row in rows if row["average"] is not None], 0),
+            _mean([row["seconds"] / row["epochs"] for row in rows], 3),
+        )
+    return table
+
+
+def draw(records: list[dict[str, Any]]) -> "Figure":
+    """Accuracy along each run, of single points and of the average so far; and how reliable the averages are."""
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    right.plot([0, 1], [0, 1], color="k", lw=1, ls="--", label="calibrated")
+    for i, record in enumerate(records):
+        history, results = record["history"], record["results"]
+        title, color = ALGORITHMS[record["settings"]["algorithm"]].title, f"C{i % 10}"
+        name = f"{title}, {results['epochs']} epochs"
+        epochs = np.array([entry["epoch"] for entry in history])
+        points = np.array([100 * entry["point"]["accuracy"] for entry in history])
+        averaged = np.array([entry["average"] is not None for entry in history])
+        average = np.array([100 * entry["average"]["accuracy"] for entry in history if entry["average"] is not None])
+        left.plot(epochs, points, color=color, lw=0.8, alpha=0.6)
+        left.plot(epochs[averaged], average, color=color, lw=2.2, label=name)
+        if averaged.any():
+            reliability = results["reliability"]
+            label = f"{name}, ECE {results['average']['ece']:.3f}"
+            right.plot(reliability["confidence"], reliability["accuracy"], "o-", color=color, ms=3, lw=1.2, label=label)
+    last = [100 * record["results"]["last_point"]["accuracy"] for record in records]
+    left.set(
+        xlabel="epoch", ylabel="test accuracy, %", title="Single points (thin) and the model average so far (thick)"
+    )
+    left.set_ylim(min(last) - 8, None)
+    right.set(xlabel="confidence of the average", ylabel="accuracy", title="Reliability of the model averages")
+    for panel in (left, right):
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _mean(values: list[float], digits: int) -> str:
+    """The mean, with the standard deviation over seeds where there are several."""
+    if not values:
+        return "–"
+    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{spread}"

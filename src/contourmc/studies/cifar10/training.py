@@ -1,0 +1,203 @@
+"""One run: a posterior of ResNet-20 on CIFAR-10, evaluated every ten epochs, and its record as plain data."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from contourmc.arrays import unstack
+from contourmc.checks import require, require_count
+from contourmc.classification import ClassificationAverage, ClassificationPrediction
+from contourmc.datasets import Images
+from contourmc.engine import position_size
+from contourmc.kernels.base import Info
+from contourmc.posterior import Posterior
+from contourmc.priors import GaussianPrior
+from contourmc.progress import Progress
+from contourmc.run import DivergenceError, Run, start_run
+from contourmc.samples import Samples
+from contourmc.settings import describe
+from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, ZETA, Length
+from contourmc.studies.cifar10.augmentation import Augmentation
+from contourmc.studies.cifar10.network import CLASSES, ImageLikelihood, ResNet
+
+EVERY = 10  # epochs between evaluations
+BURN_IN = 0.4  # of the run, before models are averaged
+CHUNK = 1000  # test images that are predicted at once
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a run is made.
+
+    images: how many of the training set, the first ones; and a fifth as many of the test set.
+    depth: blocks in a stage; 3 is ResNet-20.
+    precision: of the computation, bfloat16 or float32; parameters, statistics and noise are float32.
+    """
+
+    algorithm: str
+    epochs: int = EPOCHS
+    seed: int = 0
+    batch_size: int = BATCH_SIZE
+    images: int = 50_000
+    depth: int = 3
+    precision: str = "bfloat16"
+    augmentation: Augmentation = field(default_factory=Augmentation)
+
+    def __post_init__(self):
+        known = ", ".join(ALGORITHMS)
+        require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"choose one of {known}")
+        require_count("epochs", self.epochs, 1, "give at least 1 epoch")
+        require(self.images >= 10, "images", self.images, "give at least 10")
+        remedy = f"a batch is taken from {self.images} images"
+        require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
+        choices = ("bfloat16", "float32")
+        require(self.precision in choices, "precision", self.precision, f"choose one of {', '.join(choices)}")
+
+    @property
+    def name(self) -> str:
+        """Of its file."""
+        return f"{self.algorithm}-{self.epochs}-epochs-seed-{self.seed}"
+
+    @property
+    def every(self) -> int:
+        """Epochs between evaluations."""
+        return min(EVERY, self.epochs)
+
+    @property
+    def evaluations(self) -> list[int]:
+        """The epochs after which the model is evaluated."""
+        return sorted({*range(self.every, self.epochs + 1, self.every), self.epochs})
+
+    @property
+    def length(self) -> Length:
+        return Length(self.images, self.epochs, self.images // self.batch_size)
+
+
+def train(setting: Setting, data: tuple[Images, Images], save: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early."""
+    run, average = prepare(setting, data)
+    record: dict[str, Any] = {"settings": _describe(setting, run, average), "history": []}
+    began = time.perf_counter()
+    with Progress(run.steps, 1, None) as bar, suppress(KeyboardInterrupt):
+        for epoch in setting.evaluations:
+            run.advance(epoch * setting.length.steps_per_epoch, bar.update)
+            if run.failure:
+                raise DivergenceError(run.failure, run.samples(record["settings"], time.perf_counter() - began))
+            point, samples = _point(run, average), run.samples({}, time.perf_counter() - began)
+            so_far = None if samples.average is None else _figures(samples.average)
+            record["history"].append({"epoch": epoch, "point": point, "average": so_far})
+            record["results"] = _results(samples, record["history"])
+            bar.stage(f"epoch {epoch}, accuracy {record['history'][-1]['point']['accuracy']:.1%}")
+            save(record)
+    return record
+
+
+def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, ClassificationAverage]:
+    """The run before its first step, and what it averages."""
+    (images, labels), (test_images, test_labels) = data
+    count, length = setting.images, setting.length
+    require(count <= len(labels), "images", count, f"there are {len(labels)}")
+    network = ResNet(setting.depth, jnp.dtype(setting.precision), folded=jax.default_backend() != "cpu")
+    likelihood = ImageLikelihood(network)
+    key, init_key = jax.random.split(jax.random.key(setting.seed))
+    params, statistics = likelihood.init(init_key)
+    target = Posterior(
+        likelihood,
+        GaussianPrior(length.precision),
+        (images[:count], labels[:count]),
+        setting.batch_size,
+        augment=setting.augmentation,
+        state=statistics,
+    )
+    test = slice(0, count // 5)
+    average = ClassificationAverage(
+        likelihood.predict, test_images[test], test_labels[test], classes=CLASSES, tempering=0.0, chunk=CHUNK
+    )
+    burn_in = int(BURN_IN * setting.epochs) // setting.every * setting.every
+    run = start_run(
+        target,
+        ALGORITHMS[setting.algorithm].kernel(length),
+        jax.tree.map(lambda leaf: leaf[None], params),
+        key[None],
+        steps=setting.epochs * length.steps_per_epoch,
+        burn_in=burn_in * length.steps_per_epoch,
+        thin=setting.every * length.steps_per_epoch,
+        average=average,
+        store=False,
+    )
+    return run, average
+
+
+def _point(run: Run, average: ClassificationAverage) -> dict[str, float]:
+    """How good the present parameters are on the test set."""
+    position, statistics = unstack((run.positions, run.chains.target_state), 0)
+    sums = _one_draw(average, position, statistics)
+    return _figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
+
+
+@jax.jit
+def _one_draw(average: ClassificationAverage, position: Any, statistics: Any) -> Any:
+    nothing = jnp.zeros(())
+    return average.add(average.init(), Info(nothing, nothing.astype(int), nothing, nothing), position, statistics)
+
+
+def _figures(prediction: ClassificationPrediction) -> dict[str, float]:
+    return {
+        "accuracy": prediction.accuracy,
+        "nll": prediction.nll,
+        "ece": prediction.calibration_error(),
+        "brier": prediction.brier,
+    }
+
+
+def _results(samples: Samples, history: list[dict[str, Any]]) -> dict[str, Any]:
+    """The best point so far, the average so far, and the path to them."""
+    best = max(history, key=lambda entry: entry["point"]["accuracy"])
+    results: dict[str, Any] = {
+        "epochs": history[-1]["epoch"],
+        "best_point": best["point"] | {"epoch": best["epoch"]},
+        "last_point": history[-1]["point"],
+        "average": history[-1]["average"],
+        "seconds": samples.seconds,
+        "compile_seconds": samples.compile_seconds,
+    }
+    if samples.average is not None:
+        reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
+        results |= {
+            "models": samples.average.models,
+            "reliability": {name: values.tolist() for name, values in reliability.items()},
+            "energies": [float(samples.energies.min()), float(samples.energies.max())],
+            "multipliers": [float(samples.multipliers.min()), float(samples.multipliers.max())],
+            "effective_models_by_weight": _effective_count(samples.log_weights[0]),
+            "effective_models_by_theta": _effective_count(samples.log_weights[0] / ZETA),
+        }
+    if samples.path.visits is not None:
+        visited = np.flatnonzero(samples.path.visits[0, -1])
+        results["bins_visited"] = [int(visited[0]), int(visited[-1])]
+    return results
+
+
+def _effective_count(log_weights: np.ndarray) -> float:
+    """(Σ w)² / Σ w²: how many equally weighted draws these are worth."""
+    weights = np.exp(log_weights - log_weights.max())
+    return float(weights.sum() ** 2 / np.sum(weights**2))
+
+
+def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> dict[str, Any]:
+    return describe(setting) | {
+        "parameters": position_size(run.chains.state.position),
+        "kernel": describe(run.kernel),
+        "weight_decay": setting.length.precision,
+        "burn_in_epochs": run.burn_in // setting.length.steps_per_epoch,
+        "averaged_every_epochs": setting.every,
+        "weights_in_average": "equal",
+        "test_images": len(average.targets),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+    }

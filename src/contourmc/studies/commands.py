@@ -1,0 +1,78 @@
+"""The commands of `contourmc reproduce`, one for each study."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from contourmc.datasets import DataError
+from contourmc.output import prepare_folder, stop
+from contourmc.studies import STUDIES
+from contourmc.studies.base import Options, Study, write
+from contourmc.studies.cifar10.command import cifar10
+
+app = typer.Typer(
+    help="Reproduce an experiment of the paper: figures, every number, and a report beside the paper's claims.",
+    no_args_is_help=True,
+)
+console = Console()
+
+Out = Annotated[Path | None, typer.Option(help="The folder for its files; results/NAME unless given.")]
+Steps = Annotated[int | None, typer.Option(min=100, help="Steps of each chain, instead of the paper's.")]
+Seeds = Annotated[int | None, typer.Option(min=1, max=1000, help="Independent repetitions.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The same code in under a minute.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over the results of an earlier run.")]
+
+
+def _list(asked: bool | None) -> None:
+    if asked:
+        for command in app.registered_commands:
+            summary = command.help or (command.callback.__doc__ or "").splitlines()[0]
+            console.print(f"[bold]{command.name:18}[/bold] {summary}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main_options(
+    list_: Annotated[
+        bool | None, typer.Option("--list", callback=_list, is_eager=True, help="Show the studies, a line each.")
+    ] = None,
+) -> None:
+    """Options before the name of a study."""
+
+
+def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> None:
+    """Run a study, write its files and print its table."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    folder = prepare_folder(out or Path("results") / study.name, "results.json", force)
+    began = time.perf_counter()
+    try:
+        outcome = study.run(options)
+    except DataError as error:
+        stop(str(error))
+    files = write(study, options, outcome, time.perf_counter() - began, folder)
+    table = Table("the paper", "our measurement", "", title=study.title, title_justify="left", show_lines=True)
+    for claim in outcome.claims:
+        table.add_row(claim.paper, claim.ours, {True: "agrees", False: "differs", None: ""}[claim.agrees])
+    console.print(table)
+    console.print(f"Written: {', '.join(str(file) for file in files)}", highlight=False)
+
+
+def _simulation(study: Study) -> Callable[..., None]:
+    def command(
+        out: Out = None, steps: Steps = None, seeds: Seeds = None, quick: Quick = False, force: Force = False
+    ) -> None:
+        reproduce(study, Options(steps=steps, seeds=seeds, quick=quick), out, force)
+
+    return command
+
+
+for _study in STUDIES.values():
+    app.command(_study.name, help=_study.summary)(_simulation(_study))
+app.command("cifar10")(cifar10)
