@@ -82,7 +82,7 @@ def test_reliability_shows_the_bins_by_hand():
     first = np.array([0.6] * 8 + [0.95] * 2)
     labels = np.array([0] * 4 + [1] * 4 + [0] * 2)
     means = dict(probabilities=np.stack([first, 1 - first], axis=1)[None], entropy=np.zeros((1, 10)))
-    prediction = ClassificationPrediction(means, labels, np.ones(1), 1, POINTS)
+    prediction = ClassificationPrediction(means, labels, np.ones(1), 1, POINTS, np.ones(1))
     points, label, ax = drawn(lambda ax: plots.plot_reliability(prediction, bins=10, ax=ax))
     np.testing.assert_allclose(points, [[0.6, 0.5], [0.95, 1.0]])
     assert "ECE 0.090" in label
@@ -96,7 +96,7 @@ def test_reliability_shows_the_bins_by_hand():
 def test_calibration_shows_the_coverage():
     """Targets evenly spread over the predictive distribution lie on the diagonal; all at its median, at 1."""
     for below, expected in ((np.arange(0.0005, 1, 0.001), lambda p: p), (np.full(1000, 0.5), np.ones_like)):
-        prediction = RegressionPrediction(dict(below=below[None]), np.zeros(1000), np.ones(1), 1, POINTS)
+        prediction = RegressionPrediction(dict(below=below[None]), np.zeros(1000), np.ones(1), 1, POINTS, np.ones(1))
         points, label, _ = drawn(lambda ax, prediction=prediction: plots.plot_calibration(prediction, ax=ax))
         np.testing.assert_allclose(points[:, 1], expected(points[:, 0]), atol=0.002)
         assert ("mean gap 0.5" in label) == (below[0] == 0.5)

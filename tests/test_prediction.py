@@ -1,5 +1,7 @@
 """Model averages: streaming and kept agree, both with the formulas in float64."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,18 +66,13 @@ def outputs(result):
     return np.asarray(jax.vmap(jax.vmap(lambda params: network(params, jnp.asarray(X_TEST))))(result.draws), float)
 
 
-def chain_weights(result):
-    """Weights of the draws, by which chains count alike."""
-    return normalise(result.log_weights) / result.chains
-
-
 def close(a, b, tolerance=1e-5):
     np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 def test_regression_streaming_and_kept_agree_with_the_formulas(regression_run):
     assert np.ptp(regression_run.log_weights) > 2  # the weights matter
-    means, weights = outputs(regression_run)[..., 0], chain_weights(regression_run)
+    means, weights = outputs(regression_run)[..., 0], regression_run.weights
     mean = np.einsum("cd,cdn->n", weights, means)
     variance = 0.09 + np.einsum("cd,cdn->n", weights, (means - mean) ** 2)
     density = np.einsum("cd,cdn->n", weights, stats.norm(means, 0.3).pdf(Y_TEST))
@@ -90,14 +87,14 @@ def test_regression_streaming_and_kept_agree_with_the_formulas(regression_run):
         close(found.interval(0.9)[1], mean + 1.6448536 * np.sqrt(variance))
         close(found.points.best_error, errors.min(axis=1))
         close(found.points.last_error, errors[:, -1])
-        kish = chain_weights(regression_run).sum(axis=1) ** 2 / (chain_weights(regression_run) ** 2).sum(axis=1)
+        kish = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
         np.testing.assert_allclose(found.effective_models, kish, rtol=1e-4)
         assert found.models == regression_run.energies.shape[1]
         assert f"worth {kish.min():.1f}" in repr(found)
 
 
 def test_classification_streaming_and_kept_agree_with_the_formulas(classification_run):
-    models, weights = special.softmax(outputs(classification_run), axis=-1), chain_weights(classification_run)
+    models, weights = special.softmax(outputs(classification_run), axis=-1), classification_run.weights
     probabilities = np.einsum("cd,cdnk->nk", weights, models)
     entropies = np.einsum("cd,cdn->n", weights, stats.entropy(models, axis=-1))
     errors = np.mean(models.argmax(axis=-1) != LABELS_TEST, axis=2)
@@ -121,8 +118,31 @@ def test_classification_streaming_and_kept_agree_with_the_formulas(classificatio
 
 def test_a_chain_alone(regression_run):
     means = outputs(regression_run)[1, :, :, 0]
-    weights = chain_weights(regression_run)[1] * 3
-    close(regression_run.average.chain(1).mean, weights @ means)
+    close(regression_run.average.chain(1).mean, normalise(regression_run.log_weights[1]) @ means)
+
+
+def test_chains_count_by_their_weights_only_if_these_can_be_compared(regression_run):
+    """θ is known here, and one for all. Chains that each learnt one count alike."""
+    assert np.ptp(regression_run.average.shares) > 0.01
+    close(regression_run.average.shares, regression_run.weights.sum(axis=1))
+    kernel = regression_run.settings["kernel"] | {"theta": None, "omega": 0.1}
+    learnt = replace(regression_run, settings=regression_run.settings | {"kernel": kernel})
+    found, means = regression_average().over(learnt), outputs(regression_run)[..., 0]
+    close(found.shares, 1 / 3)
+    mean = np.einsum("cd,cdn->n", normalise(learnt.log_weights) / 3, means)
+    close(found.mean, mean)
+    close(found.variance, 0.09 + np.einsum("cd,cdn->n", learnt.weights, (means - mean) ** 2))
+
+
+def test_the_average_is_in_the_file(regression_run, classification_run, tmp_path):
+    for run in (regression_run, classification_run, replace(regression_run, average=[regression_run.average] * 2)):
+        loaded = cm.Samples.load(run.save(tmp_path / "run.nc")).average
+        assert repr(loaded) == repr(run.average)
+        one, other = (average[1] if isinstance(average, list) else average for average in (loaded, run.average))
+        assert type(one) is type(other)
+        assert one.truth.dtype == other.truth.dtype
+        jax.tree.map(np.testing.assert_array_equal, vars(one), vars(other))
+    assert cm.Samples.load(replace(run, average=None).save(tmp_path / "run.nc")).average is None
 
 
 def test_positions_need_not_be_stored(regression_run):

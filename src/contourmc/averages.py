@@ -29,8 +29,11 @@ class Average(HoldsArrays, ABC):
         """The sums with one draw more: its info (energy and log weight), position, and the target's state."""
 
     @abstractmethod
-    def finish(self, sums: Any) -> Any:
-        """The result, from sums stacked along a leading chain axis."""
+    def finish(self, sums: Any, one_theta: bool = False) -> Any:
+        """The result, from sums stacked along a leading chain axis.
+
+        one_theta: whether θ was the same for all chains, so that weights can be compared between them.
+        """
 
     def over(self, samples: "Samples") -> Any:
         """The result over the stored draws of a run that is over; the same as if it had been given to the run."""
@@ -44,7 +47,8 @@ class Average(HoldsArrays, ABC):
             return jax.lax.scan(body, self.init(), draws)[0]
 
         numbers = samples.energies, samples.multipliers, samples.log_weights
-        return self.finish(jax.jit(jax.vmap(one_chain))((samples.positions, samples.target_states, *numbers)))
+        sums = jax.jit(jax.vmap(one_chain))((samples.positions, samples.target_states, *numbers))
+        return self.finish(sums, samples.one_theta)
 
 
 class Weights(NamedTuple):

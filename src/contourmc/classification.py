@@ -47,8 +47,8 @@ class ClassificationAverage(ModelAverage, arrays=("inputs", "targets")):
         nll = -jnp.mean(jnp.take_along_axis(log_probabilities, self.targets[:, None].astype(jnp.int32), axis=1))
         return new, jnp.mean(jnp.argmax(predicted, axis=1) != self.targets), nll
 
-    def finish(self, sums: Sums) -> "ClassificationPrediction":
-        return self._finish(ClassificationPrediction, sums)
+    def finish(self, sums: Sums, one_theta: bool = False) -> "ClassificationPrediction":
+        return self._finish(ClassificationPrediction, sums, one_theta)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ClassificationPrediction(Prediction):
 
     @property
     def probabilities(self) -> Float[np.ndarray, "n classes"]:
-        return self.means["probabilities"].mean(axis=0)
+        return self.over_chains(self.means["probabilities"])
 
     @property
     def accuracy(self) -> float:
@@ -84,7 +84,7 @@ class ClassificationPrediction(Prediction):
     @property
     def mutual_information(self) -> Float[np.ndarray, " n"]:
         """The entropy less the mean entropy of the models: the part that comes from their disagreement."""
-        return self.entropy - self.means["entropy"].mean(axis=0)
+        return self.entropy - self.over_chains(self.means["entropy"])
 
     def reliability(self, bins: int = 15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean confidence, accuracy and share of the inputs, by confidence in equal bins; empty ones left out."""

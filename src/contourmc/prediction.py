@@ -1,7 +1,8 @@
 """Model averages on a fixed test set: what all draws together predict, beside what single ones do.
 
-With weights w_k of the draws θ_k, the prediction is the mixture p(y|x) = Σ_k w_k p(y|x, θ_k) / Σ_k w_k; chains count
-alike. It is summed up while the run goes on (`sample(..., average=...)`), or over stored draws (`average.over(run)`).
+With weights w_k of the draws x_k, the prediction of a chain is the mixture Σ_k w_k p(y|x_k) / Σ_k w_k. Chains that each
+learnt a θ of their own count alike; where θ is one for all, each counts by the sum of its weights. It is summed up
+while the run goes on (`sample(..., average=...)`), or over stored draws (`average.over(run)`).
 """
 
 from abc import abstractmethod
@@ -18,6 +19,7 @@ from jaxtyping import Array, Float
 from contourmc import averages
 from contourmc.averages import Average, Weights
 from contourmc.checks import require, require_count, require_number
+from contourmc.estimates import normalise
 from contourmc.kernels.base import Info, Position
 
 Kind = TypeVar("Kind", bound="Prediction")
@@ -54,6 +56,7 @@ class Prediction:
     effective_models: for each chain, how many equally weighted draws its average is worth, (Σ w)² / Σ w².
     models: how many draws it is made of.
     points: errors of single draws.
+    shares: by how much each chain counts; they sum to 1.
     """
 
     means: dict[str, np.ndarray]
@@ -61,13 +64,19 @@ class Prediction:
     effective_models: Float[np.ndarray, " chains"]
     models: int
     points: Points
+    shares: Float[np.ndarray, " chains"]
 
     def chain(self: Kind, index: int) -> Kind:
         """The prediction of one chain alone."""
         rows = slice(index, index + 1)
         means = {name: leaf[rows] for name, leaf in self.means.items()}
         points = Points(*(leaf[rows] for leaf in self.points))
-        return replace(self, means=means, effective_models=self.effective_models[rows], points=points)
+        worth = self.effective_models[rows]
+        return replace(self, means=means, effective_models=worth, points=points, shares=np.ones(1))
+
+    def over_chains(self, values: np.ndarray) -> np.ndarray:
+        """The mean of something that each chain has, by their shares."""
+        return np.tensordot(self.shares, values, axes=1)
 
     def _described(self, **figures: float) -> str:
         listed = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
@@ -132,13 +141,15 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
         """The means with one prediction more, and its own error and NLL."""
 
-    def _finish(self, kind: type[Any], sums: Sums) -> Any:
+    def _finish(self, kind: type[Any], sums: Sums, one_theta: bool) -> Any:
         numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), sums)
         with np.errstate(divide="ignore"):
             effective = 1 / numbers.weights.concentration
         models = int(numbers.weights.draws[0])
         require(models > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
-        return kind(numbers.means, np.asarray(self.targets), effective, models, numbers.points)
+        total = numbers.weights.log_total
+        shares = normalise(total if one_theta else np.zeros_like(total))
+        return kind(numbers.means, np.asarray(self.targets), effective, models, numbers.points, shares)
 
 
 def in_chunks(function: Callable[[Any], Any], inputs: Any, chunk: int | None) -> Any:

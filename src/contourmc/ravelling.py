@@ -86,5 +86,5 @@ class RavelledAverage(Average, arrays=("average",)):
     def add(self, sums: Any, info: Info, position: Position, state: Any) -> Any:
         return self.average.add(sums, info, self.layout.unravel(position), state)
 
-    def finish(self, sums: Any) -> Any:
-        return self.average.finish(sums)
+    def finish(self, sums: Any, one_theta: bool = False) -> Any:
+        return self.average.finish(sums, one_theta)

@@ -42,8 +42,8 @@ class RegressionAverage(ModelAverage, arrays=("inputs", "targets")):
         )
         return new, jnp.sqrt(jnp.mean((mean - self.targets) ** 2)), -jnp.mean(log_density)
 
-    def finish(self, sums: Sums) -> "RegressionPrediction":
-        return self._finish(RegressionPrediction, sums)
+    def finish(self, sums: Sums, one_theta: bool = False) -> "RegressionPrediction":
+        return self._finish(RegressionPrediction, sums, one_theta)
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class RegressionPrediction(Prediction):
 
     @property
     def mean(self) -> Float[np.ndarray, " n"]:
-        return self.means["mean"].mean(axis=0)
+        return self.over_chains(self.means["mean"])
 
     @property
     def variance(self) -> Float[np.ndarray, " n"]:
         """Noise, plus how much the models disagree."""
-        return self.means["noise"].mean(axis=0) + self.disagreement
+        return self.over_chains(self.means["noise"]) + self.disagreement
 
     @property
     def disagreement(self) -> Float[np.ndarray, " n"]:
         """The variance of the mean over models, within and between chains: what more data would remove."""
-        return self.means["spread"].mean(axis=0) + self.means["mean"].var(axis=0)
+        return self.over_chains(self.means["spread"] + (self.means["mean"] - self.mean) ** 2)
 
     @property
     def rmse(self) -> float:
@@ -71,8 +71,9 @@ class RegressionPrediction(Prediction):
     @property
     def nll(self) -> float:
         """Minus the mean log density of the mixture at the targets."""
-        log_density = self.means["log_density"]
-        return float(-np.mean(np.logaddexp.reduce(log_density, axis=0) - np.log(len(log_density))))
+        with np.errstate(divide="ignore"):
+            log_density = self.means["log_density"] + np.log(self.shares)[:, None]
+        return float(-np.mean(np.logaddexp.reduce(log_density, axis=0)))
 
     def interval(self, probability: float = 0.9) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
         """The central interval of a Gaussian with the mixture's mean and variance, for each input."""
@@ -83,7 +84,7 @@ class RegressionPrediction(Prediction):
     def coverage(self, probability: float = 0.9) -> float:
         """The share of targets in the central interval of the mixture itself; near `probability` if calibrated."""
         require(0 < probability < 1, "probability", probability, "give a number between 0 and 1")
-        return float(np.mean(np.abs(self.means["below"].mean(axis=0) - 0.5) < probability / 2))
+        return float(np.mean(np.abs(self.over_chains(self.means["below"]) - 0.5) < probability / 2))
 
     def __repr__(self) -> str:
         figures = dict(rmse=self.rmse, nll=self.nll, best_rmse=float(np.min(self.points.best_error)))

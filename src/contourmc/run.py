@@ -18,7 +18,7 @@ from contourmc.engine import Chain, Draws, Plan, Segment
 from contourmc.kernels.base import Kernel, Position
 from contourmc.path import PathRecorder, gather
 from contourmc.ravelling import Layout, RavelledAverage, RavelledTarget, layout_of
-from contourmc.samples import Samples
+from contourmc.samples import Samples, has_one_theta
 from contourmc.targets import Target
 
 SEGMENT_SECONDS = 0.1  # how often the progress bar moves and Ctrl-C is heard; 5 times that on a GPU, which waits for it
@@ -156,7 +156,7 @@ class Run:
         return Samples(
             draws=self._unravelled(draws.position),
             target_states=draws.target_state,
-            average=self._averaged() if draws.energy.shape[1] else None,
+            average=self._averaged(has_one_theta(settings)) if draws.energy.shape[1] else None,
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
@@ -171,13 +171,13 @@ class Run:
     def _unravelled(self, positions: Any) -> Position:
         return positions if self.layout is None or positions is None else self.layout.unravel(positions)
 
-    def _averaged(self) -> Any:
+    def _averaged(self, one_theta: bool) -> Any:
         """The result of the average; a list of them, one for each chain, where chains have averages of their own."""
         if self.average is None:
             return None
         sums = gather(self.groups, lambda chain: chain.average)
         if not self.plan.own:
-            return self.average.finish(sums)
+            return self.average.finish(sums, one_theta)
         alone = [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], sums) for i in range(len(self.chains.finite))]
         return [unstack(self.average, i).finish(own) for i, own in enumerate(alone)]
 

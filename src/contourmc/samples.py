@@ -78,8 +78,7 @@ class Samples:
     @property
     def one_theta(self) -> bool:
         """Whether θ was fixed and the same for all chains, so that their weights can be compared."""
-        kernel = self.settings["kernel"]
-        return "omega" in kernel and (kernel["omega"] is None or kernel["theta"] is not None)
+        return has_one_theta(self.settings)
 
     def mean(self, *, by_chain: bool = False) -> Position:
         """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
@@ -212,6 +211,12 @@ class Samples:
         kind = self.settings.get("kernel", {}).get("kind", "?")
         state = ", interrupted" if self.interrupted else ""
         return f"Samples({self.chains} chains × {self.energies.shape[1]} draws, {kind}{state})"
+
+
+def has_one_theta(settings: dict[str, Any]) -> bool:
+    """Whether, by the settings of a run, θ is fixed and the same for all chains."""
+    kernel = settings["kernel"]
+    return "omega" in kernel and (kernel["omega"] is None or kernel["theta"] is not None)
 
 
 def _pooled(leaf: np.ndarray) -> np.ndarray:

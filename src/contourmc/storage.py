@@ -1,6 +1,7 @@
 """Draws in the formats of the ecosystem: xarray, netCDF files, ArviZ."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -9,10 +10,14 @@ import numpy as np
 
 from contourmc import estimates
 from contourmc.checks import require, require_count
+from contourmc.classification import ClassificationPrediction
 from contourmc.path import Path
+from contourmc.prediction import Points, Prediction
+from contourmc.regression import RegressionPrediction
 from contourmc.samples import Samples
 
 _FORMAT = "contourmc samples 1"
+_KINDS: dict[str, type[Prediction]] = {kind.__name__: kind for kind in (ClassificationPrediction, RegressionPrediction)}
 
 
 def variables(position: Any) -> dict[str, np.ndarray]:
@@ -45,6 +50,11 @@ def to_xarray(samples: Samples) -> Any:
         put("path.visits", ("chain", "mark", "bin"), path.visits, "")
     for name, values in variables(samples.target_states).items():
         put(f"state.{name}", ("chain", "draw"), values, f"state.{name}")
+    averages = samples.average if isinstance(samples.average, list) else [samples.average]
+    kept = [average for average in averages if isinstance(average, Prediction)]
+    for i, average in enumerate(kept):
+        for name, values in _prediction_arrays(average).items():
+            put(f"average.{i}.{name}", (), values, f"average.{i}.{name}")
     for name in ("energies", "log_weights", "multipliers"):
         put(name, ("chain", "draw"), getattr(samples, name), "")
     attributes = {
@@ -52,6 +62,10 @@ def to_xarray(samples: Samples) -> Any:
         "settings": json.dumps(samples.settings),
         "variables": json.dumps(list(variables(samples.draws))),
         "states": json.dumps(list(variables(samples.target_states))),
+        "averages": json.dumps(
+            [{"kind": type(one).__name__, "models": one.models, "means": list(one.means)} for one in kept]
+        ),
+        "averages_listed": int(isinstance(samples.average, list)),
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
         "interrupted": int(samples.interrupted),
@@ -70,7 +84,7 @@ def save(samples: Samples, file: FilePath) -> FilePath:
 def load(file: FilePath) -> Samples:
     """Read a file written by `save`; a position of several arrays comes back as a dictionary by name.
 
-    The result of a model average is not in the file.
+    Of a model average only a `Prediction` is in the file, such as those of classifications and regressions.
     """
     import xarray
 
@@ -96,6 +110,9 @@ def load(file: FilePath) -> Samples:
         theta=data["path.theta"].values if learnt else None,
         visits=data["path.visits"].values if learnt else None,
     )
+    described = enumerate(json.loads(data.attrs.get("averages", "[]")))
+    averages = [_load_prediction(entry, lambda name, i=i: data[f"average.{i}.{name}"].values) for i, entry in described]
+    listed = bool(data.attrs.get("averages_listed", 0))
     return Samples(
         draws=tree(""),
         energies=data["energies"].values,
@@ -108,6 +125,26 @@ def load(file: FilePath) -> Samples:
         compile_seconds=float(data.attrs["compile_seconds"]),
         interrupted=bool(data.attrs["interrupted"]),
         target_states=tree("state.", json.loads(data.attrs.get("states", "[]"))),
+        average=averages if listed else next(iter(averages), None),
+    )
+
+
+def _prediction_arrays(prediction: Prediction) -> dict[str, np.ndarray]:
+    """All arrays of a prediction by name."""
+    means = {f"mean.{name}": values for name, values in prediction.means.items()}
+    points = {f"point.{name}": values for name, values in prediction.points._asdict().items()}
+    own = dict(truth=prediction.truth, effective_models=prediction.effective_models, shares=prediction.shares)
+    return means | points | own
+
+
+def _load_prediction(entry: dict[str, Any], array: Callable[[str], np.ndarray]) -> Prediction:
+    return _KINDS[entry["kind"]](
+        means={name: array(f"mean.{name}") for name in entry["means"]},
+        truth=array("truth"),
+        effective_models=array("effective_models"),
+        models=entry["models"],
+        points=Points(*(array(f"point.{name}") for name in Points._fields)),
+        shares=array("shares"),
     )
 
 
