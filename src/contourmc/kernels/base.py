@@ -169,12 +169,17 @@ class Dynamics(Kernel):
 def normal_like(
     key: PRNGKeyArray, position: Position, scale: Float[Array, " steps"]
 ) -> PyTree[Float[Array, "steps ..."]]:
-    """Gaussian noise shaped like the position, for every step, with the given standard deviations."""
+    """Gaussian noise shaped like the position, for every step, with the given standard deviations.
+
+    It is drawn for all arrays of a type at once: the noise of a position is that of the vector of its numbers.
+    """
     leaves, structure = jax.tree.flatten(position)
-    keys = jax.random.split(key, len(leaves))
-
-    def draw(key: PRNGKeyArray, leaf: Array) -> Array:
-        noise = jax.random.normal(key, (*scale.shape, *leaf.shape), leaf.dtype)
-        return noise * jnp.reshape(scale, (*scale.shape, *(1,) * leaf.ndim)).astype(leaf.dtype)
-
-    return jax.tree.unflatten(structure, [draw(key, leaf) for key, leaf in zip(keys, leaves, strict=True)])
+    kinds = sorted({jnp.dtype(leaf.dtype) for leaf in leaves}, key=str)
+    noise: list[Array | None] = [None] * len(leaves)
+    for own, kind in zip(jax.random.split(key, len(kinds)), kinds, strict=True):
+        places = [i for i, leaf in enumerate(leaves) if leaf.dtype == kind]
+        ends = np.cumsum([leaves[i].size for i in places])
+        drawn = jax.random.normal(own, (*scale.shape, int(ends[-1])), kind) * scale[:, None].astype(kind)
+        for i, part in zip(places, jnp.split(drawn, ends[:-1], axis=1), strict=True):
+            noise[i] = part.reshape(*scale.shape, *leaves[i].shape)
+    return jax.tree.unflatten(structure, noise)
