@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+FEWEST = 20  # test images in a bin of confidence that the picture shows
+
+
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """All records in a folder."""
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("*-epochs-seed-*.json"))]
+    """All records in a folder, in the order of the paper's table."""
+    records = [json.loads(file.read_text()) for file in sorted(folder.glob("*-epochs-seed-*.json"))]
+    return sorted(records, key=lambda record: list(ALGORITHMS).index(record["settings"]["algorithm"]))
 
 
 def make_table(records: list[dict[str, Any]]) -> Table:
@@ -65,13 +69,12 @@ def draw(records: list[dict[str, Any]]) -> "Figure":
         left.plot(epochs, points, color=color, lw=0.8, alpha=0.6)
         left.plot(epochs[averaged], average, color=color, lw=2.2, label=name)
         if averaged.any():
-            reliability = results["reliability"]
+            confidence, accuracy, share = (np.array(values) for values in results["reliability"].values())
+            many = share * record["settings"]["test_images"] >= FEWEST
             label = f"{name}, ECE {results['average']['ece']:.3f}"
-            right.plot(reliability["confidence"], reliability["accuracy"], "o-", color=color, ms=3, lw=1.2, label=label)
+            right.plot(confidence[many], accuracy[many], "o-", color=color, ms=3, lw=1.2, label=label)
     last = [100 * record["results"]["last_point"]["accuracy"] for record in records]
-    left.set(
-        xlabel="epoch", ylabel="test accuracy, %", title="Single points (thin) and the model average so far (thick)"
-    )
+    left.set(xlabel="epoch", ylabel="test accuracy, %", title="Single points (thin) and their average so far (thick)")
     left.set_ylim(min(last) - 8, None)
     right.set(xlabel="confidence of the average", ylabel="accuracy", title="Reliability of the model averages")
     for panel in (left, right):

@@ -89,7 +89,7 @@ def train(setting: Setting, data: tuple[Images, Images], save: Callable[[dict[st
             run.advance(epoch * setting.length.steps_per_epoch, bar.update)
             if run.failure:
                 raise DivergenceError(run.failure, run.samples(record["settings"], time.perf_counter() - began))
-            point, samples = _point(run, average), run.samples({}, time.perf_counter() - began)
+            point, samples = _point(run, average), run.samples(record["settings"], time.perf_counter() - began)
             so_far = None if samples.average is None else _figures(samples.average)
             record["history"].append({"epoch": epoch, "point": point, "average": so_far})
             record["results"] = _results(samples, record["history"])
@@ -106,7 +106,7 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, Classif
     network = ResNet(setting.depth, jnp.dtype(setting.precision), folded=jax.default_backend() != "cpu")
     likelihood = ImageLikelihood(network)
     key, init_key = jax.random.split(jax.random.key(setting.seed))
-    params, statistics = likelihood.init(init_key)
+    params, statistics = jax.jit(likelihood.init)(init_key)
     target = Posterior(
         likelihood,
         GaussianPrior(length.precision),
