@@ -146,7 +146,8 @@ def make_plan(
     few, room = (8, 2**22) if jax.default_backend() == "cpu" else (16, 2**25)
     block = min(1024, max(1, 2**16 // most, min(few, room // most)))
     inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
-    unroll = must_unroll(partial(_step, target, kernel), inputs, state, target.init())
+    # The evaluation alone: moves that learn from other chains do not work outside of the axis along which these lie.
+    unroll = must_unroll(partial(kernel.evaluate, target), inputs[0], state.position, target.init())
     if unroll:
         block = 1
     blocks = -(-steps // block)
