@@ -10,6 +10,7 @@ from contourmc import engine
 from contourmc import run as running
 from contourmc.fusion import can_fuse
 from contourmc.problems import GaussianMixture
+from contourmc.run import start_run
 
 MIXTURE = GaussianMixture()
 TARGET = cm.NoisyEnergy(MIXTURE.energy, gradient_variance=0.01)
@@ -126,3 +127,35 @@ def test_float64_when_it_is_on():
         result = cm.sample(MIXTURE.energy, init=0.0, steps=3000, kernel=KERNEL, chains=2)
     assert result.draws.dtype == np.float64
     assert np.isfinite(result.mean())
+
+
+def falling(position):
+    """Without an end: each step of `sgd(0.1)` goes up by 0.1, and beyond 710.1 nothing is finite."""
+    return jnp.where(position > 710.1, jnp.nan, -position)
+
+
+@pytest.mark.parametrize("stop", [3000, 7000])
+def test_where_a_run_is_cut_does_not_matter(stop):
+    """Estimates on the way change nothing; and a number that is not finite is found at the same step, 7102.
+
+    Both stops lie within a block of 1,024 steps.
+    """
+
+    def begin():
+        keys = jax.random.split(jax.random.key(0), 1)
+        return start_run(cm.ExactEnergy(falling), cm.sgd(0.1), jnp.zeros(1), keys, steps=8000, burn_in=0, thin=10)
+
+    whole, cut = begin(), begin()
+    whole.advance(6000, lambda step, draws: None)
+    for step in (min(stop, 2500), min(stop, 6000)):
+        cut.advance(step, lambda step, draws: None)
+        cut.samples({"kernel": {}}, 0.0)
+    cut.advance(6000, lambda step, draws: None)
+    one, two = (run.samples({"kernel": {}}, 0.0) for run in (whole, cut))
+    np.testing.assert_array_equal(one.path.steps, two.path.steps)
+    np.testing.assert_array_equal(one.mean(), two.mean())
+    cut.advance(max(stop, 6000), lambda step, draws: None)
+    for run in (whole, cut):
+        run.advance(8000, lambda step, draws: None)
+        assert "chain 0 met a number that is not finite at step 7102" in run.failure
+        assert "the last finite energy was -710" in run.failure

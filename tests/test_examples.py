@@ -3,6 +3,8 @@
 import runpy
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
@@ -13,3 +15,12 @@ def test_a_network_of_ones_own(capsys):
     assert run.average.nll < -0.5
     assert 0.8 < run.average.coverage(0.9) <= 1
     assert "equally weighted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["flax_linen", "flax_nnx", "equinox_module"])
+def test_a_network_of_any_framework(name):
+    """It learns "the same sign", which no linear model can tell, to 90% of the test set."""
+    pytest.importorskip(name.split("_")[0])
+    run = runpy.run_path(str(EXAMPLES / f"{name}.py"))["run"]
+    assert run.average.accuracy > 0.9
+    assert run.average.models >= 100

@@ -145,7 +145,7 @@ def test_the_average_is_in_the_file(regression_run, classification_run, tmp_path
     assert cm.Samples.load(replace(run, average=None).save(tmp_path / "run.nc")).average is None
 
 
-def test_positions_need_not_be_stored(regression_run):
+def test_positions_need_not_be_stored(regression_run, tmp_path):
     streamed = run(REGRESSION, Y, average=regression_average(), store=False)
     assert streamed.draws is None
     close(streamed.average.mean, regression_run.average.mean)
@@ -154,6 +154,9 @@ def test_positions_need_not_be_stored(regression_run):
     with pytest.raises(ValueError, match="store=True"):
         streamed.expectation(lambda params: params["in"])
     str(streamed.diagnose())
+    again = cm.Samples.load(streamed.save(tmp_path / "run.nc"))
+    assert again.draws is None
+    close(again.mean()["in"], streamed.mean()["in"])
 
 
 def test_the_average_does_not_change_the_run(regression_run):

@@ -26,9 +26,9 @@ def test_polynomial_is_capped():
 
 
 def test_exponential_decay():
-    """Constant up to `begin`; then a staircase with a factor every 10 steps."""
-    steps = np.array([1, 50, 99, 100, 109, 110, 119, 120, 400])
-    expected = 2.0 * 0.5 ** (np.maximum(steps - 100, 0) // 10)
+    """Constant for `begin` steps; then a staircase with a factor after every 10 steps."""
+    steps = np.array([1, 50, 100, 101, 110, 111, 120, 121, 400])
+    expected = 2.0 * 0.5 ** (np.maximum(steps - 101, 0) // 10)
     np.testing.assert_allclose(values(ExponentialDecay(2, 0.5, 10, begin=100), steps), expected, rtol=1e-5)
 
 

@@ -3,6 +3,7 @@
 import numbers
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -26,3 +27,10 @@ def require_number(argument: str, value: Any, remedy: str, *, positive: bool) ->
 
 def _number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def require_finite(argument: str, values: Any) -> None:
+    """Raise unless all numbers of an array are finite."""
+    if jnp.issubdtype(values.dtype, jnp.inexact):
+        bad = int((~np.isfinite(np.asarray(values, float))).sum())
+        require(bad == 0, argument, f"{bad} numbers that are not finite", "remove or fill them in")

@@ -15,6 +15,7 @@ from jaxtyping import Float, Int, UInt8
 from contourmc.checks import require
 
 ENVIRONMENT_VARIABLE = "CONTOURMC_DATA"
+_NAMED = f"by `folder`, --data on the command line, or {ENVIRONMENT_VARIABLE}"
 
 Images = tuple[UInt8[np.ndarray, "_ 32 32 3"], Int[np.ndarray, " _"]]
 
@@ -91,7 +92,7 @@ def _local(folder: str | Path | None) -> Path | None:
     if not named:
         return None
     if not Path(named).is_dir():
-        raise DataError(f"there is no folder {named}: name another by `folder` or {ENVIRONMENT_VARIABLE}")
+        raise DataError(f"there is no folder {named}: name another ({_NAMED})")
     return Path(named)
 
 
@@ -101,13 +102,13 @@ def _first(candidates: list[Path]) -> Path:
         if candidate.is_file():
             return candidate
     looked = " nor ".join(str(candidate) for candidate in candidates)
-    remedy = f"name another folder by `folder` or {ENVIRONMENT_VARIABLE}, or none, to download"
+    remedy = f"name another folder ({_NAMED}), or none, to download"
     raise DataError(f"there is no file {looked}: {remedy}")
 
 
 def _download(url: str, known_hash: str, name: str, *, unpack: bool = False) -> Any:
     """A file in the user's cache, fetched if it is not there; for an archive, the files in it."""
-    remedy = f"Download it elsewhere, and name its folder by `folder` or {ENVIRONMENT_VARIABLE}"
+    remedy = f"Download it elsewhere, and name its folder ({_NAMED})"
     try:
         import pooch
     except ImportError as error:

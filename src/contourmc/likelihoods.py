@@ -42,6 +42,10 @@ class GaussianLikelihood:
         mean = _column(self.apply(params, inputs))
         return mean, jnp.full_like(mean, self.noise**2)
 
+    def check_data(self, data: Any) -> None:
+        """Raise unless the data are (x, y)."""
+        check_pair(data)
+
 
 @dataclass(frozen=True)
 class HeteroscedasticLikelihood:
@@ -62,6 +66,10 @@ class HeteroscedasticLikelihood:
         fine = outputs.ndim == 2 and outputs.shape[1] == 2
         require(fine, "apply", f"outputs of shape {outputs.shape}", "give a mean and a log variance for each input")
         return outputs[:, 0], jnp.exp(outputs[:, 1])
+
+    def check_data(self, data: Any) -> None:
+        """Raise unless the data are (x, y)."""
+        check_pair(data)
 
 
 @dataclass(frozen=True)
@@ -93,9 +101,14 @@ class CategoricalLikelihood:
 
     def check_data(self, data: Any) -> None:
         """Raise unless the data are (x, y) with labels in range."""
-        pair = isinstance(data, tuple) and len(data) == 2
-        require(pair, "data", type(data).__name__, "give a pair of inputs and labels, (x, y)")
+        check_pair(data)
         check_labels("data[1]", data[1], self.classes)
+
+
+def check_pair(data: Any) -> None:
+    """Raise unless the data are (x, y)."""
+    pair = isinstance(data, (tuple, list)) and len(data) == 2
+    require(pair, "data", type(data).__name__, "give a pair of inputs and targets, (x, y)")
 
 
 def check_labels(argument: str, labels: Any, classes: int) -> None:

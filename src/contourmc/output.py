@@ -5,6 +5,7 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 
 def prepare_folder(out: Path, marker: str, force: bool) -> Path:
@@ -23,5 +24,5 @@ def prepare_folder(out: Path, marker: str, force: bool) -> Path:
 
 def stop(message: str) -> NoReturn:
     """End the command with a message."""
-    Console(stderr=True).print(f"[bold red]error:[/bold red] {message}", highlight=False, soft_wrap=True)
+    Console(stderr=True).print(f"[bold red]error:[/bold red] {escape(message)}", highlight=False, soft_wrap=True)
     raise typer.Exit(2)

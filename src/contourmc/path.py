@@ -41,48 +41,54 @@ class Stretch(NamedTuple):
     square: Position
 
 
+class Mark(NamedTuple):
+    """What is read at a step: the estimates over the stretch that ends there, θ, and the visits of the bins."""
+
+    step: int
+    stretch: Stretch
+    theta: Float[np.ndarray, "chains bins"] | None
+    visits: Int[np.ndarray, "chains bins"] | None
+
+
 class PathRecorder:
     """Reads the chains at every mark: their totals over the stretch that ends there, and θ."""
 
     def __init__(self, every: int, groups: list[Chain]):
         self._every = every
         self._step, self._groups = 0, groups
-        self._steps: list[int] = []
-        self._stretches: list[Stretch] = []
-        self._thetas: list[Any] = []
-        self._visits: list[Any] = []
+        self._marks: list[Mark] = []
 
     def add(self, step: int, groups: list[Chain]) -> None:
         """The chains as they are after a step."""
         self._step, self._groups = step, groups
         if step % self._every == 0:
-            self._mark()
+            self._marks.append(_mark(step, groups))
 
     def path(self, before: int = 0) -> Path:
         """The path so far, with a last mark at the last step; `before` is added to the number of each step."""
-        if self._steps[-1:] != [self._step]:
-            self._mark()
-        stretches: Stretch = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *self._stretches)
-        theta = np.stack(self._thetas, axis=1) if self._thetas else None
-        visits = np.stack(self._visits, axis=1) if self._visits else None
-        centre = gather(self._groups, lambda chain: chain.centre)
+        marks = self._marks
+        if not marks or marks[-1].step != self._step:
+            marks = [*marks, _mark(self._step, self._groups)]
+        stretches, theta, visits = jax.tree.map(
+            lambda *leaves: np.stack(leaves, axis=1), *((mark.stretch, mark.theta, mark.visits) for mark in marks)
+        )
         return Path(
-            steps=before + np.array(self._steps),
+            steps=before + np.array([mark.step for mark in marks]),
             log_weights=stretches.log_weight,
             means=stretches.mean,
             squares=stretches.square,
-            centre=centre,
+            centre=gather(self._groups, lambda chain: chain.centre),
             theta=theta,
             visits=visits,
         )
 
-    def _mark(self) -> None:
-        self._steps.append(self._step)
-        self._stretches.append(_stretch(*gather(self._groups, lambda chain: (chain.totals, chain.centre))))
-        if hasattr(self._groups[0].state, "theta"):
-            theta, visits = gather(self._groups, lambda chain: (chain.state.theta, chain.state.visits))
-            self._thetas.append(np.exp(theta.levels.astype(float) + theta.offset[:, None]))
-            self._visits.append(visits)
+
+def _mark(step: int, groups: list[Chain]) -> "Mark":
+    stretch = _stretch(*gather(groups, lambda chain: (chain.totals, chain.centre)))
+    if not hasattr(groups[0].state, "theta"):
+        return Mark(step, stretch, None, None)
+    theta, visits = gather(groups, lambda chain: (chain.state.theta, chain.state.visits))
+    return Mark(step, stretch, np.exp(theta.levels.astype(float) + theta.offset[:, None]), visits)
 
 
 def _stretch(totals: Totals, centre: Position) -> Stretch:

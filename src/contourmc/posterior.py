@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from contourmc.checks import require, require_count
+from contourmc.checks import require, require_count, require_finite
 from contourmc.hosting import OnHost, require_alone
 from contourmc.kernels.base import Position
 from contourmc.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
@@ -33,7 +33,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     augment: a function from a random key and a batch to the batch that the likelihood gets to see.
     state: what the model carries beside its parameters, as it is at the start: batch-norm statistics.
     resident: whether the data are put on the device. If not, only the rows of a batch are read, while the
-        step before is made; the draws are the same. Unless given, memory-mapped arrays are not, and all others are.
+        step before is made; the batches are the same. Unless given, memory-mapped arrays are not, and all others are.
     snapshot_epochs: every so many epochs the energies of all observations are computed, not augmented, and kept as a
         control variate: near there the energy of a batch, and so the bin, has little noise (see snapshots.py).
         The gradient stays as it is. None: without.
@@ -66,7 +66,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
                 "snapshot_epochs", self.snapshot_epochs, 1, "give 1 or more, or None for no snapshots"
             )
             remedy = "batches of all the data have no noise that a snapshot could reduce"
-            require(batch_size < size, "snapshot_epochs", epochs, remedy)
+            require(batch_size < size or self.replace, "snapshot_epochs", epochs, remedy)
             object.__setattr__(self, "snapshot_epochs", epochs)
         if hasattr(self.log_likelihood, "check_data"):
             self.log_likelihood.check_data(self.data)  # type: ignore[attr-defined]
@@ -179,8 +179,6 @@ def check_data(data: Any, *, finite: bool) -> int:
         kind = np.asarray(leaf).dtype if not isinstance(leaf, jax.Array) else leaf.dtype
         numeric = jnp.issubdtype(kind, jnp.number) or jnp.issubdtype(kind, jnp.bool_)
         require(numeric, name, f"an array of {kind}", "give numbers")
-        if finite and jnp.issubdtype(kind, jnp.inexact):
-            bad = int(jnp.sum(~jnp.isfinite(jnp.asarray(leaf))))
-            remedy = "remove or fill them in; the energy would not be finite"
-            require(bad == 0, name, f"{bad} numbers that are not finite", remedy)
+        if finite:
+            require_finite(name, np.asarray(leaf))
     return np.shape(leaves[0][1])[0]

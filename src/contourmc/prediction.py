@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from contourmc import averages
 from contourmc.averages import Average, Weights
-from contourmc.checks import require, require_count, require_number
+from contourmc.checks import require, require_count, require_finite, require_number
 from contourmc.estimates import normalise
 from contourmc.kernels.base import Info, Position
 
@@ -113,7 +113,9 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
             object.__setattr__(self, "chunk", chunk)
         object.__setattr__(self, "inputs", jax.tree.map(jnp.asarray, self.inputs))
         object.__setattr__(self, "targets", jnp.asarray(self.targets))
+        require_finite("targets", self.targets)
         for leaf in jax.tree.leaves(self.inputs):
+            require_finite("inputs", leaf)
             remedy = f"give one input for each of the {len(self.targets)} targets"
             require(leaf.shape[:1] == self.targets.shape[:1], "inputs", f"an array of shape {leaf.shape}", remedy)
 

@@ -9,6 +9,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 
 from contourmc.engine import Draws
+from contourmc.estimates import kish, normalise
 
 
 class Progress:
@@ -52,8 +53,7 @@ class Progress:
         if draws.energy.size:
             self._negative += int(np.sum(draws.multiplier < 0))
             self._draws += draws.energy.size
-            weights = np.exp(draws.log_weight - draws.log_weight.max())
-            share = weights.sum() ** 2 / np.sum(weights**2) / weights.size
+            share = float(kish(normalise(np.ravel(draws.log_weight)))) / draws.log_weight.size
             notes += [
                 f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}",
                 f"uphill {self._negative / self._draws:.0%}",

@@ -20,6 +20,13 @@ class RegressionAverage(ModelAverage, arrays=("inputs", "targets")):
     With weights w: mean m̄ = Σ w m / Σ w, variance Σ w (v + (m − m̄)²) / Σ w.
     """
 
+    def __post_init__(self):
+        super().__post_init__()
+        shape = self.targets.shape
+        column = len(shape) == 2 and shape[1] == 1
+        require(len(shape) == 1 or column, "targets", f"an array of shape {shape}", "give one number for each input")
+        object.__setattr__(self, "targets", jnp.ravel(self.targets))
+
     def no_means(self) -> dict[str, Array]:
         zeros = jnp.zeros(self.targets.shape, jnp.result_type(float))
         return dict(mean=zeros, spread=zeros, noise=zeros, log_density=zeros - jnp.inf, below=zeros)

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from contourmc.checks import require
+from contourmc.checks import require_finite
 from contourmc.hosting import Reader
 
 
@@ -54,11 +54,3 @@ class Rows(Reader):
 def canonical(array: Any) -> Any:
     """The type that an array has on the device."""
     return jax.dtypes.canonicalize_dtype(array.dtype)
-
-
-def require_finite(name: str, batch: np.ndarray) -> None:
-    """Raise unless all numbers of a batch are finite."""
-    if np.issubdtype(batch.dtype, np.inexact):
-        bad = int(np.sum(~np.isfinite(batch)))
-        remedy = "remove or fill them in; the energy would not be finite"
-        require(bad == 0, name, f"a batch with {bad} numbers that are not finite", remedy)

@@ -124,6 +124,8 @@ class Run:
                     last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
                 mark = (self.step // plan.stretch + 1) * plan.stretch
                 last = min(last, mark, until)
+                whole = last // plan.block * plan.block
+                last = whole if whole > self.step else last  # part of a block is a segment of its own
                 began = time.perf_counter()
                 parts = list(pool.map(lambda group, last=last: self._segment(group, last), self.groups))
                 seconds = time.perf_counter() - began

@@ -58,7 +58,8 @@ def sample(
         share θ), chain i does not depend on `chains`.
     burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without kernel
         it is what pilot and learning take, and three tenths.
-    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions.
+    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions, and 100 if
+        an `average` is to predict a test set for each.
         Means and variances use every step all the same, unless a position has more than 16,384 numbers.
     progress: show a progress bar; by default only on a terminal.
     average: what to average over the kept draws while the run goes on, for example a
@@ -98,7 +99,7 @@ def sample(
     positions = _starts(init, keys, per_chain_init)
     if thin is None:
         room = 2**28 // engine.position_size(positions) if store else 10_000
-        thin = max(1, kept // min(10_000, max(1, room)))
+        thin = max(1, kept // min(10_000 if average is None else 100, max(1, room)))
     thin = require_count("thin", thin, 1, "give 1 or more")
     require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
     size = {"steps": steps, "burn_in": burn_in, "thin": thin, "average": average, "store": store}

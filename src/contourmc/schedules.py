@@ -40,7 +40,7 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    """`value` up to step `begin`, then multiplied by `factor` every `every` steps."""
+    """`value` for `begin` steps, and from there multiplied by `factor` after every `every` steps."""
 
     value: float
     factor: float
@@ -57,7 +57,7 @@ class ExponentialDecay:
         decay = optax.exponential_decay(
             self.value, self.every, self.factor, transition_begin=self.begin, staircase=True
         )
-        return jnp.asarray(decay(step))
+        return jnp.asarray(decay(step - 1))  # Optax counts from 0
 
 
 @dataclass(frozen=True)

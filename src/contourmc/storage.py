@@ -60,7 +60,7 @@ def to_xarray(samples: Samples) -> Any:
     attributes = {
         "format": _FORMAT,
         "settings": json.dumps(samples.settings),
-        "variables": json.dumps(list(variables(samples.draws))),
+        "variables": json.dumps(list(variables(samples.draws if samples.draws is not None else path.means))),
         "states": json.dumps(list(variables(samples.target_states))),
         "averages": json.dumps(
             [{"kind": type(one).__name__, "models": one.models, "means": list(one.means)} for one in kept]

@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from contourmc.checks import require
+from contourmc.checks import require, require_finite
 from contourmc.hosting import Reader
-from contourmc.rows import canonical, require_finite
+from contourmc.rows import canonical
 
 
 class Stream(Reader):

@@ -7,13 +7,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from contourmc.cli import app
+from contourmc.datasets import cifar10
 from contourmc.schedules import evaluate
+from contourmc.studies.cifar10 import training
 from contourmc.studies.cifar10.algorithms import ALGORITHMS, Length
 from contourmc.studies.cifar10.augmentation import Augmentation
 from contourmc.studies.cifar10.network import CLASSES, ImageLikelihood, ResNet
+from contourmc.studies.cifar10.table import make_table
+from contourmc.studies.cifar10.training import Setting, prepare, train
 
 RANDOM = np.random.default_rng(0)
 IMAGES = jnp.asarray(RANDOM.integers(0, 256, (8, 32, 32, 3)), jnp.uint8)
@@ -94,11 +99,16 @@ def test_settings_are_those_of_the_paper():
     assert (kernel.partition.width, kernel.partition.bins, kernel.zeta) == (1000.0, 200, 1e6)
     assert length.precision == 25.0
     annealed = ALGORITHMS["sacsghmc"].kernel(length).dynamics
-    steps = jnp.array([1, 400 * 50 - 1, 401 * 50, 1000 * 50])
-    expected = 2e-6 * np.array([1, 1, 1.01**-1, 1.01**-600])
+    steps = jnp.array([1, 50, 51, 401 * 50, 401 * 50 + 1, 1000 * 50])  # first and last ones of epochs
+    expected = 2e-6 * 1.01 ** -np.array([0, 0, 0, 0, 1.0, 599])
     np.testing.assert_allclose(evaluate(annealed.step_size, steps), expected, rtol=1e-4)
-    cooled = 0.01 * 1.01 ** -np.array([0, 399, 401, 1000])
+    cooled = 0.01 * 1.01 ** -np.array([0, 0, 1.0, 400, 401, 999])
     np.testing.assert_allclose(evaluate(annealed.temperature, steps), cooled, rtol=1e-4)
+    assert ALGORITHMS["m-sgd"].kernel(length).temperature == 0
+    assert ALGORITHMS["sasghmc"].kernel(length) == annealed
+    assert kernel.dynamics.momentum == annealed.momentum == 0.9
+    assert (kernel.rule, kernel.rho, kernel.scheme, kernel.weights) == ("biased", 1.0, "left", "step")
+    np.testing.assert_allclose(evaluate(kernel.omega, steps), 10 / (steps**0.75 + 1000), rtol=1e-5)
 
 
 def test_fewer_images_keep_the_dynamics():
@@ -113,16 +123,73 @@ def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
     words = ("--algorithm", "csghmc", "--quick", "--data", str(folder), "--out", str(tmp_path))
     result = call(*words, "--table")
     assert result.exit_code == 0, result.output
-    record = json.loads((tmp_path / "csghmc-2-epochs-seed-0.json").read_text())
+    name = "csghmc-2-epochs-batch-size-100-images-500-depth-1-precision-float32-seed-0"
+    record = json.loads((tmp_path / f"{name}.json").read_text())
     assert record["settings"]["kernel"]["kind"] == "Contour"
     assert record["results"]["epochs"] == 2
-    assert 0 <= record["results"]["average"]["accuracy"] <= 1
-    assert len(record["history"]) == 1
-    assert "CSGHMC, 500 images" in result.output
+    assert record["history"][0]["average"] == record["results"]["average"]
+    assert "CSGHMC, 500 images, batch 100, ResNet-8" in result.output
     assert (tmp_path / "cifar10.png").stat().st_size > 10_000
     again = call(*words)
     assert again.exit_code == 2
     assert "already holds results" in again.output
+
+
+def test_evaluations_and_averages_are_where_they_should_be(folder):
+    """Of 30 epochs the first 12 are burn-in; a model is averaged every ten epochs after it."""
+    setting = Setting("m-sgd", epochs=30, batch_size=50, images=100, depth=1, precision="float32")
+    assert setting.evaluations == [10, 20, 30]
+    assert Setting("m-sgd", epochs=25).evaluations == [10, 20, 25]
+    run, average = prepare(setting, cifar10(folder))
+    assert (run.steps, run.burn_in, run.plan.thin) == (60, 24, 20)
+    assert average.targets.shape == (20,)
+    assert average.tempering == 0
+
+
+def test_colours_are_learnt(folder, monkeypatch):
+    """Ten colours, 200 steps of ten images each: well above the 10% of chance, in points and in the average."""
+    monkeypatch.setattr(training, "EVERY", 2)
+    monkeypatch.setattr(training, "BURN_IN", 0.5)
+    augmentation = Augmentation(crop=False, flip=False, erase=False)
+    setting = Setting(
+        "sam-sgd", epochs=4, batch_size=10, images=500, depth=1, precision="float32", augmentation=augmentation
+    )
+    saved = []
+    record = train(setting, cifar10(folder), lambda record: saved.append(len(record["history"])))
+    assert saved == [1, 2]
+    assert [entry["epoch"] for entry in record["history"]] == [2, 4]
+    assert record["history"][0]["average"] is None  # still burn-in
+    assert record["results"]["models"] == 1
+    assert record["results"]["last_point"]["accuracy"] > 0.5
+    assert record["results"]["average"]["accuracy"] > 0.5
+
+
+def test_the_table_keeps_different_settings_apart():
+    """Seeds of one setting share a row; a run that was interrupted, or made otherwise, has its own."""
+
+    def record(accuracy, epochs=10, done=10, erase=True, seed=0):
+        augmentation = {"kind": "Augmentation", "crop": True, "flip": True, "erase": erase}
+        settings = dict(algorithm="sghmc", epochs=epochs, seed=seed, images=50_000, batch_size=1000, depth=3)
+        point = {"accuracy": accuracy, "nll": 0.5, "ece": 0.1}
+        results = dict(epochs=done, best_point=point, average=point, models=3, seconds=20.0)
+        return {"settings": settings | {"augmentation": augmentation}, "results": results}
+
+    records = [record(0.8), record(0.9, seed=1), record(0.7, erase=False), record(0.6, epochs=20)]
+    console = Console(width=140, record=True)
+    console.print(make_table(records))
+    rows = [line.split("  ") for line in console.export_text().splitlines() if "SGHMC" in line]
+    text = ["|".join(cell.strip() for cell in row if cell.strip()) for row in rows]
+    assert text[0].startswith("SGHMC|10|2|85.00 ± 7.07 (90.01)")
+    assert text[1].startswith("SGHMC, no erase|10|1|70.00 (90.01)")
+    assert text[2].startswith("SGHMC|10 of 20|1|60.00|")
+    assert len(text) == 3
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "sghmc-10-epochs-seed-0.json").write_text("{")
+    result = call("--table", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "sghmc-10-epochs-seed-0.json" in result.output.replace("\n", "")
 
 
 def test_nonsense_is_refused(folder, tmp_path):

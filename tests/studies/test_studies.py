@@ -3,9 +3,11 @@
 import json
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from contourmc.cli import app
+from contourmc.output import stop
 from contourmc.studies import STUDIES
 
 
@@ -51,3 +53,10 @@ def test_nonsense_is_refused(tmp_path):
         result = call(*words)
         assert result.exit_code == 2
         assert "error" in result.output.lower()
+
+
+def test_messages_are_shown_as_they_are(capsys):
+    """Square brackets are no markup: they name an extra to install, or belong to a path."""
+    with pytest.raises(typer.Exit):
+        stop("install contourmc[networks], see [/home]")
+    assert "contourmc[networks], see [/home]" in capsys.readouterr().err

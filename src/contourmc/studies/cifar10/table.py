@@ -1,6 +1,7 @@
 """The records of runs as the paper's Table 2."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,8 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from contourmc.studies.cifar10.algorithms import ALGORITHMS, IMAGES
+from contourmc.checks import require
+from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, IMAGES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,28 +21,34 @@ FEWEST = 20  # test images in a bin of confidence that the picture shows
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
     """All records in a folder, in the order of the paper's table."""
-    records = [json.loads(file.read_text()) for file in sorted(folder.glob("*-epochs-seed-*.json"))]
+    records = []
+    for file in sorted(folder.glob("*-seed-*.json")):
+        known = False
+        with suppress(ValueError, KeyError, TypeError):
+            record = json.loads(file.read_text())
+            known = record["settings"]["algorithm"] in ALGORITHMS and record["results"]["epochs"] > 0
+            records.append(record)
+        require(known, "file", str(file), "it is no record of a run: remove it, or make it again")
     return sorted(records, key=lambda record: list(ALGORITHMS).index(record["settings"]["algorithm"]))
 
 
 def make_table(records: list[dict[str, Any]]) -> Table:
-    """A row for each algorithm and length: means over seeds beside the paper's, in percent."""
+    """A row for each setting: means over seeds beside the paper's, in percent."""
     table = Table(title="ResNet-20 on CIFAR-10 (in brackets: the paper)", title_justify="left", box=SIMPLE_HEAD)
     for name in ("algorithm", "epochs", "seeds", "BPE", "BMA", "NLL", "ECE", "models", "s/epoch"):
         table.add_column(name, no_wrap=True, justify="left" if name == "algorithm" else "right")
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for record in records:
-        settings = record["settings"]
-        key = list(ALGORITHMS).index(settings["algorithm"]), settings["images"], record["results"]["epochs"]
-        groups.setdefault(key, []).append(record["results"])
-    for (index, images, epochs), rows in sorted(groups.items()):
-        algorithm = list(ALGORITHMS.values())[index]
-        whole = images == IMAGES
+        groups.setdefault(_setting(record), []).append(record)
+    for group in groups.values():
+        settings, rows = group[0]["settings"], [record["results"] for record in group]
+        algorithm, done = ALGORITHMS[settings["algorithm"]], rows[0]["epochs"]
+        whole = settings["images"] == IMAGES and done == settings["epochs"]
         points, averages = (f" ({figure:.2f})" if whole else "" for figure in algorithm.paper)
         ends = [row["average"] for row in rows if row["average"] is not None]
         table.add_row(
-            algorithm.title if whole else f"{algorithm.title}, {images:,} images",
-            str(epochs),
+            ", ".join([algorithm.title, *_unusual(settings)]),
+            str(done) if done == settings["epochs"] else f"{done} of {settings['epochs']}",
             str(len(rows)),
             _mean([100 * row["best_point"]["accuracy"] for row in rows], 2) + points,
             _mean([100 * end["accuracy"] for end in ends], 2) + averages,
@@ -50,6 +58,20 @@ def make_table(records: list[dict[str, Any]]) -> Table:
             _mean([row["seconds"] / row["epochs"] for row in rows], 3),
         )
     return table
+
+
+def _setting(record: dict[str, Any]) -> str:
+    """What two runs that differ by their seed alone have in common."""
+    settings = {name: value for name, value in record["settings"].items() if name not in ("seed", "device", "jax")}
+    return json.dumps([settings, record["results"]["epochs"]], sort_keys=True)
+
+
+def _unusual(settings: dict[str, Any]) -> list[str]:
+    """What the paper did otherwise, in words."""
+    words = [] if settings["images"] == IMAGES else [f"{settings['images']:,} images"]
+    words += [] if settings["batch_size"] == BATCH_SIZE else [f"batch {settings['batch_size']}"]
+    words += [] if settings["depth"] == 3 else [f"ResNet-{6 * settings['depth'] + 2}"]
+    return words + [f"no {name}" for name, switch in settings["augmentation"].items() if switch is False]
 
 
 def draw(records: list[dict[str, Any]]) -> "Figure":

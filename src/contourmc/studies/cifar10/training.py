@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from contourmc.checks import require, require_count
 from contourmc.classification import ClassificationAverage, ClassificationPrediction
 from contourmc.datasets import Images
 from contourmc.engine import position_size
+from contourmc.estimates import kish, normalise
 from contourmc.kernels.base import Info
 from contourmc.posterior import Posterior
 from contourmc.priors import GaussianPrior
@@ -54,15 +55,22 @@ class Setting:
         require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"choose one of {known}")
         require_count("epochs", self.epochs, 1, "give at least 1 epoch")
         require(self.images >= 10, "images", self.images, "give at least 10")
-        remedy = f"a batch is taken from {self.images} images"
+        remedy = f"give {self.images} or less, as many images as there are to train on, or more images"
         require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
         choices = ("bfloat16", "float32")
         require(self.precision in choices, "precision", self.precision, f"choose one of {', '.join(choices)}")
 
     @property
     def name(self) -> str:
-        """Of its file."""
-        return f"{self.algorithm}-{self.epochs}-epochs-seed-{self.seed}"
+        """Of its file: the algorithm, the epochs, all else that is not as usual, and the seed."""
+        usual, switches = Setting(self.algorithm), asdict(self.augmentation)
+        unusual = [
+            f"{name}-{getattr(self, name)}".replace("_", "-")
+            for name in ("batch_size", "images", "depth", "precision")
+            if getattr(self, name) != getattr(usual, name)
+        ]
+        unusual += [f"no-{name}" for name, switch in switches.items() if not switch]
+        return "-".join([self.algorithm, f"{self.epochs}-epochs", *unusual, f"seed-{self.seed}"])
 
     @property
     def every(self) -> int:
@@ -119,7 +127,7 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, Classif
     average = ClassificationAverage(
         likelihood.predict, test_images[test], test_labels[test], classes=CLASSES, tempering=0.0, chunk=CHUNK
     )
-    burn_in = int(BURN_IN * setting.epochs) // setting.every * setting.every
+    burn_in = min(int(BURN_IN * setting.epochs), setting.epochs - setting.every)
     run = start_run(
         target,
         ALGORITHMS[setting.algorithm].kernel(length),
@@ -174,19 +182,13 @@ def _results(samples: Samples, history: list[dict[str, Any]]) -> dict[str, Any]:
             "reliability": {name: values.tolist() for name, values in reliability.items()},
             "energies": [float(samples.energies.min()), float(samples.energies.max())],
             "multipliers": [float(samples.multipliers.min()), float(samples.multipliers.max())],
-            "effective_models_by_weight": _effective_count(samples.log_weights[0]),
-            "effective_models_by_theta": _effective_count(samples.log_weights[0] / ZETA),
+            "effective_models_by_weight": float(kish(normalise(samples.log_weights[0]))),
+            "effective_models_by_theta": float(kish(normalise(samples.log_weights[0] / ZETA))),
         }
     if samples.path.visits is not None:
         visited = np.flatnonzero(samples.path.visits[0, -1])
         results["bins_visited"] = [int(visited[0]), int(visited[-1])]
     return results
-
-
-def _effective_count(log_weights: np.ndarray) -> float:
-    """(Σ w)² / Σ w²: how many equally weighted draws these are worth."""
-    weights = np.exp(log_weights - log_weights.max())
-    return float(weights.sum() ** 2 / np.sum(weights**2))
 
 
 def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> dict[str, Any]:
