@@ -177,8 +177,8 @@ def _notes(cells: Cells, epochs: int) -> list[str]:
         f" … that all methods share; {MODELS} models averaged, with weights for the contour methods. Ours are means ±"
         " standard errors over splits; the paper's ± is the standard deviation of its ten runs.",
         "What the paper leaves open was chosen by cross-validation on the training sets"
-        " (`python -m contourmc.studies.uci_search`), for each data set and each family of three methods, one choice for"
-        " all splits. The model was chosen by the baseline, SGLD or SGHMC; the contour methods alone had six"
+        " (`python -m contourmc.studies.uci_search`), for each data set and each family of three methods, one choice"
+        " for all splits. The model was chosen by the baseline, SGLD or SGHMC; the contour methods alone had six"
         " settings more to choose from. Settings and all scores are in results.json.",
         *tables,
     ]
