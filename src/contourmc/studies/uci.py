@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -83,24 +84,22 @@ def _number(values: Sequence[float] | np.ndarray | None, digits: int = 3, sign: 
 
 
 def _table(cells: Cells) -> Table:
-    """Ours beside the paper's."""
-    caption = "ours: mean ± standard error over splits; the paper's: mean ± standard deviation over its ten runs"
-    table = Table("", title="test RMSE", caption=caption)
-    for name in cells:
-        table.add_column(f"{name.title()}\nours")
-        table.add_column("\nthe paper's")
+    """Ours, and the paper's below it."""
+    caption = (
+        "ours: mean ± standard error over splits\n(the paper's: mean ± standard deviation over its ten runs)\n"
+        "difference: of the contour method and the one above it, paired over splits"
+    )
+    table = Table(
+        "", *(name.title() for name in cells), title="test RMSE", caption=caption, box=SIMPLE_HEAD, pad_edge=False
+    )
     for family, methods in FAMILIES.items():
         for method in methods:
-            row = [method]
-            for name in cells:
-                mean, deviation = PAPERS_TABLE[method][name]
-                row += [_tell(cells[name][method]), f"{mean:.2f} ± {deviation:.2f}"]
-            table.add_row(*row)
-        row = [f"{family} − {BASELINES[family]}"]
-        for name in cells:
-            difference = PAPERS_TABLE[family][name][0] - PAPERS_TABLE[BASELINES[family]][name][0]
-            row += [_number(paired(cells, name, family), sign="+"), f"{difference:+.2f}"]
-        table.add_row(*row, end_section=True)
+            ours = [_tell(cells[name][method]) for name in cells]
+            papers = ["({:.2f} ± {:.2f})".format(*PAPERS_TABLE[method][name]) for name in cells]
+            table.add_row(method, *map("{}\n{}".format, ours, papers))
+        ours = [_number(paired(cells, name, family), sign="+") for name in cells]
+        papers = [PAPERS_TABLE[family][name][0] - PAPERS_TABLE[BASELINES[family]][name][0] for name in cells]
+        table.add_row("difference", *map("{}\n({:+.2f})".format, ours, papers), end_section=True)
     return table
 
 
