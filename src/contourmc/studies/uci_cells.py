@@ -67,7 +67,7 @@ class Flattening:
 
     zeta: ζ, the paper's; what follows it leaves open.
     low, bins: where the energy partition begins, and its bins, of width Δu = 100 as in the paper.
-    omega: A of ω_k = A / (k^0.75 + 1000), the step size of learning θ.
+    omega: A of ω_k, the step size of learning θ.
     tempering: the power of the weights in the average.
     """
 
@@ -158,8 +158,24 @@ def _units(targets: Float[np.ndarray, " n"]) -> tuple[float, float]:
     return float(targets.mean()), float(targets.std())
 
 
-def make_kernel(method: str, model: Model, flattening: Flattening | None) -> Kernel:
-    """The kernel of a method; θ is learnt by the rule for networks, the one of the paper's for which ζ may be large."""
+@dataclass(frozen=True)
+class LearnAfter:
+    """ω_k = A / ((k − begin)^0.75 + 1000), and next to nothing up to step `begin`.
+
+    On its way down from the start a chain passes, for thousands of steps, energies that it never sees again; a θ that
+    is learnt from them is wrong by many orders of magnitude, and by the rule w = θ(J) takes ages to recover.
+    """
+
+    scale: float
+    begin: int
+
+    def __call__(self, step: Array) -> Array:
+        omega = Polynomial(self.scale, 0.75, 1000.0)(jnp.maximum(step - self.begin, 1))
+        return jnp.where(step > self.begin, omega, 1e-30)
+
+
+def make_kernel(method: str, model: Model, flattening: Flattening | None, burn_in: int) -> Kernel:
+    """The kernel of a method; θ is learnt after burn-in, by the rule for networks, which bears a large ζ."""
     dynamics = METHODS[method](model.temperature)
     if flattening is None:
         return dynamics
@@ -167,7 +183,7 @@ def make_kernel(method: str, model: Model, flattening: Flattening | None) -> Ker
         dynamics,
         Partition(flattening.low, WIDTH, flattening.bins),
         zeta=flattening.zeta,
-        omega=Polynomial(flattening.omega, 0.75, 1000.0),
+        omega=LearnAfter(flattening.omega, burn_in),
         scheme="left",
         rule="scalable",
     )
@@ -196,12 +212,13 @@ def measure(
         averages.append(RegressionAverage(likelihood.predict, test_x, (test_y - centre) / scale, tempering))
     steps = epochs * targets[0].steps_per_epoch
     thin = max(1, int((1 - model.burn_in) * steps) // MODELS)
+    burn_in = steps - thin * MODELS
     run = sample(
         targets,
         init=_init(splits[0].train[0].shape[1]),
         steps=steps,
-        kernel=make_kernel(method, model, flattening),
-        burn_in=steps - thin * MODELS,
+        kernel=make_kernel(method, model, flattening, burn_in),
+        burn_in=burn_in,
         thin=thin,
         average=averages,
         store=False,

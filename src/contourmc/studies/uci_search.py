@@ -30,7 +30,6 @@ from contourmc.studies.uci_cells import (
     EPOCHS,
     PAPERS,
     WIDTH,
-    Cell,
     Flattening,
     Model,
     Split,
@@ -49,31 +48,30 @@ NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
     "wine": {False: (0.5, 0.7, 1.0), True: (0.7,)},
 }
 BURN_INS = (0.1, 0.4)
-# A of ω_k = A / (k^0.75 + 1000), and the power of the weights in units of 1/ζ.
+# A of ω_k, and the power of the weights in units of 1/ζ.
 LEARNING = ((10.0, 1.0), (10.0, 0.3), (100.0, 0.3))
 
 
 class Search:
-    """The search for one family on one data set."""
+    """The search for one family on one data set; what is on file is not run again."""
 
     def __init__(self, name: str, method: str, splits: list[Split]):
         self.name, self.method, self.splits = name, method, splits
-        self.scores: list[dict[str, Any]] = []
-        self.cells: dict[Any, Cell] = {}
-        self.console = Console(stderr=True)
+        self.record = scores().get(name, {}).get(method, {"scores": []})
 
-    def run(self) -> dict[str, Any]:
-        """The choice, and all scores."""
+    def run(self) -> None:
+        """Make the choice, and write it down with all scores."""
         temperature, zeta = PAPERS[self.name]
+        baseline = BASELINES[self.method]
         first = [
             Model(temperature, activation, normalised, noise, BURN_INS[0])
             for activation in ("relu", "tanh")
             for normalised, noises in NOISES[self.name].items()
             for noise in noises
         ]
-        model, _ = self._best(BASELINES[self.method], first)
-        model, cell = self._best(BASELINES[self.method], [replace(model, burn_in=share) for share in BURN_INS])
-        lowest, tenth, _, last_tenth, _ = cell.energies
+        model = self._best(baseline, first)
+        model = self._best(baseline, [replace(model, burn_in=share) for share in BURN_INS])
+        lowest, tenth, _, last_tenth, _ = self._energies(baseline, model)
         # From a bin below the energies of the baseline's models, empty at first, or from a bin that holds a tenth of
         # them; up to another tenth.
         lows = WIDTH * math.floor(lowest / WIDTH - 1), WIDTH * round(tenth / WIDTH)
@@ -81,53 +79,58 @@ class Search:
             Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega, power / zeta)
             for low, (omega, power) in itertools.product(lows, LEARNING)
         ]
-        flattening, _ = self._best(self.method, third, model)
-        return {"model": asdict(model), "flattening": asdict(flattening), "scores": self.scores}
+        flattening = self._best(self.method, third, model)
+        self.record |= {"model": asdict(model), "flattening": asdict(flattening)}
+        self._write()
 
-    def _best(self, method: str, settings: Sequence[Setting], model: Model | None = None) -> tuple[Setting, Cell]:
+    def _best(self, method: str, settings: Sequence[Setting], model: Model | None = None) -> Setting:
         """The settings of least RMSE on what is held out; those that diverge are out."""
-        for setting in settings:
-            if setting not in self.cells:
-                self._score(method, setting, model)
-        return min(
-            ((setting, self.cells[setting]) for setting in settings if setting in self.cells),
-            key=lambda pair: np.mean(pair[1].rmse),
-        )
+        found = [self._score(method, setting, model)["rmse"] or math.inf for setting in settings]
+        return settings[int(np.argmin(found))]
 
-    def _score(self, method: str, setting: Model | Flattening, model: Model | None) -> None:
+    def _score(self, method: str, setting: Model | Flattening, model: Model | None) -> dict[str, Any]:
+        described = {"method": method, **asdict(setting)}
+        for known in self.record["scores"]:
+            if described.items() <= known.items():
+                return known
         pair = (setting, None) if isinstance(setting, Model) else (model, setting)
-        rmse = None
         try:
             cell = measure(method, self.splits, *pair, EPOCHS, progress=False)  # type: ignore[arg-type]
         except DivergenceError:
-            pass
+            found = {"rmse": None}
         else:
-            self.cells[setting], rmse = cell, cell.rmse
-        score = None if rmse is None else float(np.mean(rmse))
-        self.scores.append({"method": method, **asdict(setting), "rmse": score, "by_split": rmse})
-        self.console.print(f"{self.name} {method} {setting}: {score}", highlight=False)
+            found = {"rmse": float(np.mean(cell.rmse)), "energies": cell.energies}
+        self.record["scores"].append(described | found)
+        self._write()
+        Console(stderr=True).print(f"{self.name} {method} {setting}: {found}", highlight=False, soft_wrap=True)
+        return described | found
+
+    def _energies(self, method: str, model: Model) -> list[float]:
+        return self._score(method, model, None)["energies"]
+
+    def _write(self) -> None:
+        everything = scores()
+        everything.setdefault(self.name, {})[self.method] = self.record
+        FILE.write_text(json.dumps(everything, indent=1) + "\n")
 
 
 def chosen(name: str, method: str) -> tuple[Model, Flattening]:
     """The settings of a data set, for the family of a contour method."""
-    found = json.loads(FILE.read_text())[name][method]
+    found = scores()[name][method]
     return Model(**found["model"]), Flattening(**found["flattening"])
 
 
 def scores() -> dict[str, Any]:
-    """All that was searched."""
-    return json.loads(FILE.read_text())
+    """All that was searched, by data set and contour method."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def main(names: list[str]) -> None:
-    """Search for the data sets named, or all, and write the file anew."""
+    """Search for the data sets named, or all."""
     for name in names or list(PAPERS):
         splits = load_splits(name, 10, None, inner=True)
         for method in BASELINES:
-            result = Search(name, method, splits).run()
-            everything = scores() if FILE.exists() else {}
-            everything.setdefault(name, {})[method] = result
-            FILE.write_text(json.dumps(everything, indent=1) + "\n")
+            Search(name, method, splits).run()
 
 
 if __name__ == "__main__":
