@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from contourmc.cli import app
 from contourmc.run import DivergenceError
-from contourmc.studies import uci, uci_search
+from contourmc.studies import uci
 from contourmc.studies.uci_cells import (
     BASELINES,
     FAMILIES,
@@ -16,8 +16,10 @@ from contourmc.studies.uci_cells import (
     Cell,
     Flattening,
     Model,
+    chosen,
     load_splits,
     measure,
+    scores,
     split,
 )
 
@@ -71,7 +73,7 @@ def test_cross_validation_does_not_see_the_test_set():
 def test_a_cell_learns(data):
     """300 epochs take the RMSE from the targets' deviation of about 2 well below it, in the units of the target."""
     model = Model(1.0, "tanh", True, 0.1, 0.5)
-    flattening = Flattening(1.0, -200.0, 10, 10.0, 0.5)
+    flattening = Flattening(2.0, -200.0, 10, 10.0)
     splits = load_splits("yacht", 2, data)
     cell = measure("CSGHMC", splits, model, flattening, 300, progress=False)
     assert max(cell.rmse) < 0.3 * Y.std()
@@ -83,13 +85,13 @@ def test_a_cell_learns(data):
 def test_what_was_chosen_is_recorded():
     for name in PAPERS:
         for family in BASELINES:
-            model, flattening = uci_search.chosen(name, family)
+            model, flattening = chosen(name, family)
             assert (model.temperature, flattening.zeta) == PAPERS[name]
-            tried = uci_search.scores()[name][family]["scores"]
-            for method, chosen in ((BASELINES[family], model), (family, flattening)):
+            tried = scores()[name][family]["scores"]
+            for method, settings in ((BASELINES[family], model), (family, flattening)):
                 own = [one for one in tried if one["method"] == method and one["rmse"] is not None]
                 best = min(own, key=lambda one: one["rmse"])
-                assert all(best[key] == value for key, value in vars(chosen).items())
+                assert all(best[key] == value for key, value in vars(settings).items())
 
 
 def invented(method, splits, model, flattening, epochs, *, progress):

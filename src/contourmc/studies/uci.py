@@ -12,8 +12,18 @@ from rich.table import Table
 
 from contourmc.run import DivergenceError
 from contourmc.studies.base import Claim, Options, Outcome, Study
-from contourmc.studies.uci_cells import BASELINES, EPOCHS, FAMILIES, MODELS, PAPERS, Cell, load_splits, measure
-from contourmc.studies.uci_search import chosen, scores
+from contourmc.studies.uci_cells import (
+    BASELINES,
+    EPOCHS,
+    FAMILIES,
+    MODELS,
+    PAPERS,
+    Cell,
+    chosen,
+    load_splits,
+    measure,
+    scores,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

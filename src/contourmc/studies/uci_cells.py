@@ -1,5 +1,6 @@
 """The cells of Table 1: a method on a data set, on all splits at once."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ METHODS: dict[str, Callable[[float], Dynamics]] = {
     "CSGHMC": lambda temperature: sghmc(STEP_SIZE, temperature),
 }
 BASELINES = {"CSGLD": "SGLD", "CSGHMC": "SGHMC"}  # of the contour methods
+FILE = Path(__file__).with_name("uci_search.json")  # what the search wrote
 FAMILIES = {contour: tuple(METHODS)[i : i + 3] for i, contour in zip((0, 3), BASELINES, strict=True)}
 
 
@@ -68,14 +70,12 @@ class Flattening:
     zeta: ζ, the paper's; what follows it leaves open.
     low, bins: where the energy partition begins, and its bins, of width Δu = 100 as in the paper.
     omega: A of ω_k, the step size of learning θ.
-    tempering: the power of the weights in the average.
     """
 
     zeta: float
     low: float
     bins: int
     omega: float
-    tempering: float
 
 
 class Split(NamedTuple):
@@ -127,6 +127,17 @@ def load_splits(name: str, seeds: int, data: Path | None, *, inner: bool = False
     """The splits of a data set by the seeds 0, 1, …"""
     x, y = datasets.uci(name, data)
     return [split(x, y, seed, inner=inner) for seed in range(seeds)]
+
+
+def chosen(name: str, method: str) -> tuple[Model, Flattening]:
+    """The settings of a data set for the family of a contour method, as the search found them."""
+    found = scores()[name][method]
+    return Model(**found["model"]), Flattening(**found["flattening"])
+
+
+def scores() -> dict[str, Any]:
+    """All that was searched, by data set and contour method."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def _network(activation: Callable[[Array], Array]) -> Callable[[Any, Any], Array]:
@@ -203,7 +214,8 @@ def measure(
     flattening: for a contour method.
     """
     likelihood = GaussianLikelihood(_NETWORKS[model.activation], model.noise)
-    tempering = 1.0 if flattening is None else flattening.tempering
+    # Models are weighed by θ, as the rule w = θ(J) learns it: θ^ζ would leave a few of them alone in the average.
+    tempering = 1.0 if flattening is None else 1 / flattening.zeta
     units = [_units(one.train[1]) if model.normalised else (0.0, 1.0) for one in splits]
     targets, averages = [], []
     for (train_x, train_y), (test_x, test_y), (centre, scale) in zip(*zip(*splits, strict=True), units, strict=True):

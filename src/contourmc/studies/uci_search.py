@@ -6,8 +6,7 @@ has, where another holds it out, a small part in it. For each data set and each 
 
     1. activation, units and noise of the model, by the baseline, SGLD or SGHMC,
     2. burn-in, by the same,
-    3. where the energy partition begins, the step size of learning θ, and the power of the weights, by the contour
-       method.
+    3. where the energy partition begins, and the step size of learning θ, by the contour method.
 
 Every score is kept beside the choice in `uci_search.json`, from where the study takes its settings.
 """
@@ -18,7 +17,6 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +26,7 @@ from contourmc.run import DivergenceError
 from contourmc.studies.uci_cells import (
     BASELINES,
     EPOCHS,
+    FILE,
     PAPERS,
     WIDTH,
     Flattening,
@@ -35,9 +34,9 @@ from contourmc.studies.uci_cells import (
     Split,
     load_splits,
     measure,
+    scores,
 )
 
-FILE = Path(__file__).with_suffix(".json")
 Setting = TypeVar("Setting", Model, Flattening)
 
 # σ to try, for a network that predicts the targets as they are, and normalised.
@@ -48,8 +47,7 @@ NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
     "wine": {False: (0.5, 0.7, 1.0), True: (0.7,)},
 }
 BURN_INS = (0.1, 0.4)
-# A of ω_k, and the power of the weights in units of 1/ζ.
-LEARNING = ((10.0, 1.0), (10.0, 0.3), (100.0, 0.3))
+OMEGAS = (0.3, 1.0, 10.0)  # A of ω_k
 
 
 class Search:
@@ -76,8 +74,8 @@ class Search:
         # them; up to another tenth.
         lows = WIDTH * math.floor(lowest / WIDTH - 1), WIDTH * round(tenth / WIDTH)
         third = [
-            Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega, power / zeta)
-            for low, (omega, power) in itertools.product(lows, LEARNING)
+            Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega)
+            for low, omega in itertools.product(lows, OMEGAS)
         ]
         flattening = self._best(self.method, third, model)
         self.record |= {"model": asdict(model), "flattening": asdict(flattening)}
@@ -112,17 +110,6 @@ class Search:
         everything = scores()
         everything.setdefault(self.name, {})[self.method] = self.record
         FILE.write_text(json.dumps(everything, indent=1) + "\n")
-
-
-def chosen(name: str, method: str) -> tuple[Model, Flattening]:
-    """The settings of a data set, for the family of a contour method."""
-    found = scores()[name][method]
-    return Model(**found["model"]), Flattening(**found["flattening"])
-
-
-def scores() -> dict[str, Any]:
-    """All that was searched, by data set and contour method."""
-    return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def main(names: list[str]) -> None:
