@@ -13,7 +13,7 @@ def call(*words: str):
     return CliRunner().invoke(app, ["reproduce", *words])
 
 
-@pytest.mark.parametrize("name", [name for name in STUDIES if name != "uci"])  # which needs data
+@pytest.mark.parametrize("name", list(STUDIES))
 def test_quick_versions_write_report_numbers_and_figures(name, tmp_path):
     result = call(name, "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output

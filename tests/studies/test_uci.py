@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from contourmc.cli import app
 from contourmc.run import DivergenceError
-from contourmc.studies import uci
-from contourmc.studies.uci_cells import (
+from contourmc.studies.uci import table
+from contourmc.studies.uci.cells import (
     BASELINES,
     FAMILIES,
     PAPERS,
@@ -107,7 +107,7 @@ def invented(method, splits, model, flattening, epochs, *, progress):
 
 @pytest.mark.usefixtures("untyped")
 def test_the_study_writes_its_table(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(uci, "measure", invented)
+    monkeypatch.setattr(table, "measure", invented)
     result = call("--quick", "--data", data, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     assert "0.650 ± 0.050" in result.output

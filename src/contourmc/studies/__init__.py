@@ -6,8 +6,7 @@ from contourmc.studies.gaussian_mixture import GAUSSIAN_MIXTURE
 from contourmc.studies.multimodal import MULTIMODAL
 from contourmc.studies.theory import THEORY
 from contourmc.studies.trajectories import TRAJECTORIES
-from contourmc.studies.uci import UCI
 
-STUDIES = {study.name: study for study in (GAUSSIAN_MIXTURE, TRAJECTORIES, BIZARRE_PEAKS, MULTIMODAL, THEORY, UCI)}
+STUDIES = {study.name: study for study in (GAUSSIAN_MIXTURE, TRAJECTORIES, BIZARRE_PEAKS, MULTIMODAL, THEORY)}
 
 __all__ = ["STUDIES", "Claim", "Options", "Outcome", "Study", "write"]

@@ -13,9 +13,8 @@ from contourmc.datasets import DataError
 from contourmc.output import prepare_folder, stop
 from contourmc.studies import STUDIES
 from contourmc.studies.base import Options, Study, write
-    if _study is not UCI:
-        app.command(_study.name, help=_study.summary)(_simulation(_study))
-app.command("cifar10")(cifar10)
+from contourmc.studies.cifar10.command import cifar10
+from contourmc.studies.uci.table import UCI
 
 app = typer.Typer(
     help="Reproduce an experiment of the paper: figures, every number, and a report beside the paper's claims.",
@@ -77,7 +76,6 @@ def _simulation(study: Study) -> Callable[..., None]:
     return command
 
 
-@app.command(UCI.name, help=UCI.summary)
 def uci(
     out: Out = None,
     data: Data = None,
@@ -90,10 +88,6 @@ def uci(
 
 
 for _study in STUDIES.values():
-<<<<<<< HEAD
     app.command(_study.name, help=_study.summary)(_simulation(_study))
+app.command(UCI.name, help=UCI.summary)(uci)
 app.command("cifar10")(cifar10)
-=======
-    if _study is not UCI:
-        app.command(_study.name, help=_study.summary)(_simulation(_study))
->>>>>>> 6c9d9d9 (reproduce uci: the command and its tests)

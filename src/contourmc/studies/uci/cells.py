@@ -41,7 +41,7 @@ METHODS: dict[str, Callable[[float], Dynamics]] = {
     "CSGHMC": lambda temperature: sghmc(STEP_SIZE, temperature),
 }
 BASELINES = {"CSGLD": "SGLD", "CSGHMC": "SGHMC"}  # of the contour methods
-FILE = Path(__file__).with_name("uci_search.json")  # what the search wrote
+FILE = Path(__file__).with_name("search.json")  # what the search wrote
 FAMILIES = {contour: tuple(METHODS)[i : i + 3] for i, contour in zip((0, 3), BASELINES, strict=True)}
 
 

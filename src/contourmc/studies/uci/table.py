@@ -1,4 +1,4 @@
-"""Table 1: Bayesian networks on four UCI data sets, by six methods."""
+"""The study: all cells, the table beside the paper's, claims and figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from contourmc.run import DivergenceError
 from contourmc.studies.base import Claim, Options, Outcome, Study
-from contourmc.studies.uci_cells import (
+from contourmc.studies.uci.cells import (
     BASELINES,
     EPOCHS,
     FAMILIES,
@@ -186,7 +186,7 @@ def _notes(cells: Cells, epochs: int) -> list[str]:
         f" … that all methods share; {MODELS} models averaged, with weights for the contour methods. Ours are means ±"
         " standard errors over splits; the paper's ± is the standard deviation of its ten runs.",
         "What the paper leaves open was chosen by cross-validation on the training sets"
-        " (`python -m contourmc.studies.uci_search`), for each data set and each family of three methods, one choice"
+        " (`python -m contourmc.studies.uci.search`), for each data set and each family of three methods, one choice"
         " for all splits. The model was chosen by the baseline, SGLD or SGHMC; the contour methods alone had six"
         " settings more to choose from. Settings and all scores are in results.json.",
         *tables,

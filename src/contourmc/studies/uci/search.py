@@ -1,4 +1,4 @@
-"""What Table 1 leaves open, chosen by cross-validation: `python -m contourmc.studies.uci_search [NAME …]`.
+"""What Table 1 leaves open, chosen by cross-validation: `python -m contourmc.studies.uci.search [NAME …]`.
 
 A tenth of the training set of each of the ten splits is held out, and the RMSE on it, averaged over the splits, is the
 score of a setting; no test set is looked at. It is one choice for all ten splits, so that what one of them tests on
@@ -8,7 +8,7 @@ has, where another holds it out, a small part in it. For each data set and each 
     2. burn-in, by the same,
     3. where the energy partition begins, and the step size of learning θ, by the contour method.
 
-Every score is kept beside the choice in `uci_search.json`, from where the study takes its settings.
+Every score is kept beside the choice in `search.json`, from where the study takes its settings.
 """
 
 import itertools
@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 
 from contourmc.run import DivergenceError
-from contourmc.studies.uci_cells import (
+from contourmc.studies.uci.cells import (
     BASELINES,
     EPOCHS,
     FILE,
