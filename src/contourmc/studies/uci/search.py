@@ -9,9 +9,9 @@ has, where another holds it out, a small part in it. For each data set and each 
     3. where the energy partition begins, and the step size of learning θ, by the contour method.
 
 The grids are what was left of wider ones, tried on fewer splits with the same observations held out: smaller noise, at
-which chains diverge; initial weights of twice the variance; precisions of the prior up to 2; ω with A = 100, and θ
-learnt from the first step on, both far worse. L2 of 1e-4 is taken as the precision of the prior beside the energy
-summed over the data.
+which chains diverge; initial weights of twice the variance; precisions of the prior up to 2; A = 100, and θ learnt from
+the first step on, with both of which the weights collapse. L2 of 1e-4 is taken as the precision of the prior beside the
+energy summed over the data.
 
 Every score is kept beside the choice in `search.json`, from where the study takes its settings. What is on file is not
 run again; without the file, all is searched anew, in about half an hour on two cores. The random numbers of another
