@@ -30,7 +30,7 @@ def posterior(x, y, **changes):
 
 # The first 30 observations of each to learn from, the others to predict.
 TARGETS = [posterior(x[:30], y[:30]) for x, y in zip(X, Y, strict=True)]
-AVERAGES = [cm.RegressionAverage(LIKELIHOOD.predict, x[30:], y[30:]) for x, y in zip(X, Y, strict=True)]
+AVERAGES = [cm.RegressionAverage(LIKELIHOOD.predict, x[30:], y[30:], 0.4) for x, y in zip(X, Y, strict=True)]
 
 
 def run(target, **changes):
@@ -97,7 +97,7 @@ def test_a_failure_names_the_chain_and_its_last_energy():
         ([TARGETS[0], 3], {}, r"^target=3"),
         (
             TARGETS[:2],
-            dict(average=[AVERAGES[0], cm.RegressionAverage(LIKELIHOOD.predict, X[1], Y[1])]),
+            dict(average=[AVERAGES[0], cm.RegressionAverage(LIKELIHOOD.predict, X[1], Y[1], 0.4)]),
             r"^average\[1\]=.*same shapes",
         ),
         (

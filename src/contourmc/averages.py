@@ -75,6 +75,7 @@ def add_weight(weights: Weights, log_weight: Float[Array, ""]) -> tuple[Weights,
     A running mean goes on by f̄ ← f̄ + s·(f − f̄): no weight, however large or small, over- or underflows.
     """
     log_total = jnp.logaddexp(weights.log_total, log_weight)
-    share = jnp.exp(log_weight - log_total)
+    # Compiled, the difference may come out a rounding error above 0.
+    share = jnp.minimum(jnp.exp(log_weight - log_total), 1.0)
     concentration = (1 - share) ** 2 * weights.concentration + share**2
     return Weights(log_total, concentration, weights.draws + 1), share

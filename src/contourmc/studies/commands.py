@@ -14,6 +14,7 @@ from contourmc.output import prepare_folder, stop
 from contourmc.studies import STUDIES
 from contourmc.studies.base import Options, Study, write
 from contourmc.studies.cifar10.command import cifar10
+from contourmc.studies.uci.table import UCI
 
 app = typer.Typer(
     help="Reproduce an experiment of the paper: figures, every number, and a report beside the paper's claims.",
@@ -24,6 +25,8 @@ console = Console()
 Out = Annotated[Path | None, typer.Option(help="The folder for its files; results/NAME unless given.")]
 Steps = Annotated[int | None, typer.Option(min=100, help="Steps of each chain, instead of the paper's.")]
 Seeds = Annotated[int | None, typer.Option(min=1, max=1000, help="Independent repetitions.")]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Passes through the data, instead of the paper's.")]
+Data = Annotated[Path | None, typer.Option(help="A folder that holds the data; else they are downloaded.")]
 Quick = Annotated[bool, typer.Option("--quick", help="The same code in under a minute.")]
 Force = Annotated[bool, typer.Option("--force", help="Write over the results of an earlier run.")]
 
@@ -73,6 +76,18 @@ def _simulation(study: Study) -> Callable[..., None]:
     return command
 
 
+def uci(
+    out: Out = None,
+    data: Data = None,
+    epochs: Epochs = None,
+    seeds: Seeds = None,
+    quick: Quick = False,
+    force: Force = False,
+) -> None:
+    reproduce(UCI, Options(epochs=epochs, seeds=seeds, quick=quick, data=data), out, force)
+
+
 for _study in STUDIES.values():
     app.command(_study.name, help=_study.summary)(_simulation(_study))
+app.command(UCI.name, help=UCI.summary)(uci)
 app.command("cifar10")(cifar10)

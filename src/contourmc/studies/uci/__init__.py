@@ -1,0 +1,1 @@
+"""Table 1: Bayesian networks on four UCI data sets, by six methods."""

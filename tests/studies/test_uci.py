@@ -1,0 +1,132 @@
+"""Table 1: splits, a cell on invented data, and the table that is made of cells."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from contourmc.cli import app
+from contourmc.run import DivergenceError
+from contourmc.studies.uci import table
+from contourmc.studies.uci.cells import (
+    BASELINES,
+    FAMILIES,
+    PAPERS,
+    Cell,
+    Flattening,
+    Model,
+    chosen,
+    load_splits,
+    measure,
+    scores,
+    split,
+)
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(3.0, 2.0, size=(308, 6))
+Y = 5 + 3 * np.tanh(X[:, 0] - 3) + 0.1 * RANDOM.normal(size=308)
+
+
+def call(*words):
+    return CliRunner().invoke(app, ["reproduce", "uci", *map(str, words)])
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Invented data in the layout of Yacht."""
+    file = tmp_path / "data" / "uci" / "yacht" / "data.txt"
+    file.parent.mkdir(parents=True)
+    np.savetxt(file, np.column_stack([X, Y]))
+    return tmp_path / "data"
+
+
+def test_a_tenth_is_for_testing_and_splits_differ():
+    # The target is the number of the row.
+    splits = [split(X, np.arange(308.0), seed) for seed in range(3)]
+    for one in splits:
+        assert len(one.test[1]) == 31
+        np.testing.assert_array_equal(np.sort(np.concatenate([one.train[1], one.test[1]])), np.arange(308))
+    assert len({tuple(one.test[1]) for one in splits}) == 3
+    np.testing.assert_array_equal(splits[1].test[1], split(X, np.arange(308.0), 1).test[1])
+
+
+def test_features_are_normalised_by_the_training_set_alone():
+    constant = np.column_stack([X, np.ones(308)])
+    one = split(constant, np.arange(308.0), 0)
+    np.testing.assert_allclose(one.train[0].mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(one.train[0][:, :6].std(axis=0), 1)
+    assert np.isfinite(one.test[0]).all()
+    spoilt = constant.copy()
+    spoilt[one.test[1].astype(int)] *= 100
+    np.testing.assert_allclose(split(spoilt, np.arange(308.0), 0).train[0], one.train[0])
+
+
+def test_cross_validation_does_not_see_the_test_set():
+    outer, inner = (split(X, np.arange(308.0), 4, inner=inner) for inner in (False, True))
+    seen = np.concatenate([inner.train[1], inner.test[1]])
+    assert not np.isin(outer.test[1], seen).any()
+    assert len(inner.test[1]) == 28
+    assert len(np.unique(seen)) == 277
+
+
+def test_a_cell_learns(data):
+    """300 epochs take the RMSE from the targets' deviation of about 2 well below it, in the units of the target."""
+    model = Model(1.0, "tanh", True, 0.1, 0.5)
+    flattening = Flattening(2.0, -200.0, 10, 10.0)
+    splits = load_splits("yacht", 2, data)
+    cell = measure("CSGHMC", splits, model, flattening, 300, progress=False)
+    assert max(cell.rmse) < 0.3 * Y.std()
+    assert len(cell.nll) == len(cell.coverage) == 2
+    assert 1 <= min(cell.effective_models) <= max(cell.effective_models) < 50
+    assert np.isfinite(cell.nll).all()
+
+
+def test_what_was_chosen_is_recorded():
+    for name in PAPERS:
+        for family in BASELINES:
+            model, flattening = chosen(name, family)
+            assert (model.temperature, flattening.zeta) == PAPERS[name]
+            tried = scores()[name][family]["scores"]
+            for method, settings in ((BASELINES[family], model), (family, flattening)):
+                own = [one for one in tried if one["method"] == method and one["rmse"] is not None]
+                best = min(own, key=lambda one: one["rmse"])
+                assert all(best[key] == value for key, value in vars(settings).items())
+
+
+def invented(method, splits, model, flattening, epochs, *, progress):
+    """Contour methods are better by 0.1 on every split; M-SGD diverges."""
+    if method == "M-SGD":
+        raise DivergenceError("it met a number that is not finite", None)
+    rmse = RANDOM.uniform(0.5, 0.8, size=1) + np.arange(len(splits)) - (0.1 if flattening else 0.0)
+    if method in FAMILIES["CSGLD"]:
+        rmse = 0.6 + np.arange(len(splits)) / 10 - (0.1 if flattening else 0.0)
+    listed = rmse.tolist()
+    return Cell(listed, listed, listed, listed, listed, [0.0] * 5, [0.9, 1.1], 1.0)
+
+
+@pytest.mark.usefixtures("untyped")
+def test_the_study_writes_its_table(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(table, "measure", invented)
+    result = call("--quick", "--data", data, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert "0.650 ± 0.050" in result.output
+    assert "0.72 ± 0.07" in result.output
+    assert "-0.100 ± 0.000" in result.output
+    assert "diverged" in result.output
+    numbers = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert numbers["cells"]["yacht"]["M-SGD"] is None
+    np.testing.assert_allclose(numbers["paired_differences"]["yacht"]["CSGLD"], [-0.1, -0.1])
+    assert len(numbers["cross_validation"]["yacht"]["CSGLD"]) > 5
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| CSGLD − SGLD | -0.100 ± 0.000 |" in report
+    assert (tmp_path / "out" / "table1.png").stat().st_size > 10_000
+
+
+def test_missing_data_are_named(tmp_path):
+    result = call("--quick", "--data", tmp_path / "nowhere", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "there is no folder" in result.output
+    result = call("--quick", "--data", tmp_path, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "yacht/data.txt" in result.output.replace("\n", "")
