@@ -130,8 +130,8 @@ def test_float64_when_it_is_on():
 
 
 def falling(position):
-    """Without an end: each step of `sgd(0.1)` goes up by 0.1, and beyond 710.1 nothing is finite."""
-    return jnp.where(position > 710.1, jnp.nan, -position)
+    """Without an end: each step of `sgd(0.125)` goes up by 0.125, and beyond 7,100 of them nothing is finite."""
+    return jnp.where(position > 7100 * 0.125, jnp.nan, -position)
 
 
 @pytest.mark.parametrize("stop", [3000, 7000])
@@ -143,7 +143,7 @@ def test_where_a_run_is_cut_does_not_matter(stop):
 
     def begin():
         keys = jax.random.split(jax.random.key(0), 1)
-        return start_run(cm.ExactEnergy(falling), cm.sgd(0.1), jnp.zeros(1), keys, steps=8000, burn_in=0, thin=10)
+        return start_run(cm.ExactEnergy(falling), cm.sgd(0.125), jnp.zeros(1), keys, steps=8000, burn_in=0, thin=10)
 
     whole, cut = begin(), begin()
     whole.advance(6000, lambda step, draws: None)
@@ -158,4 +158,4 @@ def test_where_a_run_is_cut_does_not_matter(stop):
     for run in (whole, cut):
         run.advance(8000, lambda step, draws: None)
         assert "chain 0 met a number that is not finite at step 7102" in run.failure
-        assert "the last finite energy was -710" in run.failure
+        assert "the last finite energy was -887.5" in run.failure

@@ -1,6 +1,6 @@
 """Large positions of many arrays as one vector, while a run goes on.
 
-What a kernel does to a position it does to each number. Sixty arrays, as a network has, would cost it sixty small
+What a kernel does to a position it does to each number. Sixty arrays, as a ResNet-20 has, would cost it sixty small
 operations for each large one; a device that waits for their launch shows it.
 """
 

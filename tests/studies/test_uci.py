@@ -73,7 +73,7 @@ def test_cross_validation_does_not_see_the_test_set():
 def test_a_cell_learns(data):
     """300 epochs take the RMSE from the targets' deviation of about 2 well below it, in the units of the target."""
     model = Model(1.0, "tanh", True, 0.1, 0.5)
-    flattening = Flattening(2.0, -200.0, 10, 10.0)
+    flattening = Flattening(2.0, -200.0, 10, 10.0, 1.0)
     splits = load_splits("yacht", 2, data)
     cell = measure("CSGHMC", splits, model, flattening, 300, progress=False)
     assert max(cell.rmse) < 0.3 * Y.std()

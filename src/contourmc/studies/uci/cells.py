@@ -70,12 +70,14 @@ class Flattening:
     zeta: ζ, the paper's; what follows it leaves open.
     low, bins: where the energy partition begins, and its bins, of width Δu = 100 as in the paper.
     omega: A of ω_k, the step size of learning θ.
+    power: of θ in the weight of a model: 1, or 0 for equal weights.
     """
 
     zeta: float
     low: float
     bins: int
     omega: float
+    power: float
 
 
 class Split(NamedTuple):
@@ -214,8 +216,8 @@ def measure(
     flattening: for a contour method.
     """
     likelihood = GaussianLikelihood(_NETWORKS[model.activation], model.noise)
-    # Models are weighed by θ, as the rule w = θ(J) learns it: θ^ζ would leave a few of them alone in the average.
-    tempering = 1.0 if flattening is None else 1 / flattening.zeta
+    # Models are weighed by θ, as the rule w = θ(J) learns it, or alike: θ^ζ would leave a few alone in the average.
+    tempering = 1.0 if flattening is None else flattening.power / flattening.zeta
     units = [_units(one.train[1]) if model.normalised else (0.0, 1.0) for one in splits]
     targets, averages = [], []
     for (train_x, train_y), (test_x, test_y), (centre, scale) in zip(*zip(*splits, strict=True), units, strict=True):

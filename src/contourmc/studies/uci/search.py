@@ -6,12 +6,13 @@ has, where another holds it out, a small part in it. For each data set and each 
 
     1. activation, units and noise of the model, by the baseline, SGLD or SGHMC,
     2. burn-in, by the same,
-    3. where the energy partition begins, and the step size of learning θ, by the contour method.
+    3. where the energy partition begins, the step size of learning θ, and whether it weighs the models, by the
+       contour method.
 
 The grids are what was left of wider ones, tried on fewer splits with the same observations held out: smaller noise, at
-which chains diverge; initial weights of twice the variance; precisions of the prior up to 2; A = 100, and θ learnt from
-the first step on, with both of which the weights collapse. L2 of 1e-4 is taken as the precision of the prior beside the
-energy summed over the data.
+which chains diverge; initial weights of twice the variance; precisions of the prior up to 2; weights θ with A = 100, or
+with θ learnt from the first step on, with both of which they collapse. L2 of 1e-4 is taken as the precision of the
+prior beside the energy summed over the data.
 
 Every score is kept beside the choice in `search.json`, from where the study takes its settings. What is on file is not
 run again; without the file, all is searched anew, in about half an hour on two cores. The random numbers of another
@@ -54,7 +55,9 @@ NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
     "wine": {False: (0.5, 0.7, 1.0), True: (0.7,)},
 }
 BURN_INS = (0.1, 0.4)
-OMEGAS = (0.3, 1.0, 10.0)  # A of ω_k
+# A of ω_k, and the power of θ in the weights: θ learnt so slowly that it tells of the energies, and may weigh the
+# models; or so fast that it drives the chain about, as in the study of CIFAR-10, and models count alike.
+OMEGAS = ((0.3, 1.0), (1.0, 1.0), (10.0, 1.0), (1.0, 0.0), (10.0, 0.0), (100.0, 0.0))
 
 
 class Search:
@@ -81,8 +84,8 @@ class Search:
         # them; up to another tenth.
         lows = WIDTH * math.floor(lowest / WIDTH - 1), WIDTH * round(tenth / WIDTH)
         third = [
-            Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega)
-            for low, omega in itertools.product(lows, OMEGAS)
+            Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega, power)
+            for low, (omega, power) in itertools.product(lows, OMEGAS)
         ]
         flattening = self._best(self.method, third, model)
         self.record |= {"model": asdict(model), "flattening": asdict(flattening)}
