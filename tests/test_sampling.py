@@ -116,6 +116,15 @@ def test_an_energy_that_is_nan_only_now_and_then_is_not_passed_over():
         cm.sample(energy, init=0.0, steps=100_000, kernel=cm.sgld(0.1), chains=2)
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C is heard, also where the tests were started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_returns_what_there_is():
     settings = GOOD | dict(steps=2_000_000_000, burn_in=0, thin=1000)
     # A second signal, should the first fall into a place that swallows it: the run would have no end.

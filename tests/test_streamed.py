@@ -144,7 +144,7 @@ def nan_batch():
     ("batches", "words"),
     [
         ([*BATCHES, (X[:3], Y[:3])], r"^batches\[0\]='an array of shape \(3, 2\)'.*\(10, 2\).*drop_last"),
-        ([*BATCHES, nan_batch()], r"^batches\[0\]='a batch with 1 numbers that are not finite'"),
+        ([*BATCHES, nan_batch()], r"^batches\[0\]='1 numbers that are not finite'"),
         ([*BATCHES, X[:10]], r"^batches=PyTreeDef"),
     ],
 )

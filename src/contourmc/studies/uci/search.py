@@ -50,9 +50,9 @@ Setting = TypeVar("Setting", Model, Flattening)
 # σ to try, for a network that predicts the targets as they are, and normalised.
 NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
     "energy": {False: (0.25, 0.4, 0.6)},
-    "concrete": {False: (1.0, 1.4, 2.0), True: (0.13, 0.2)},
+    "concrete": {False: (0.5, 0.7, 1.0, 1.4, 2.0), True: (0.13, 0.2)},
     "yacht": {False: (0.25, 0.4), True: (0.07, 0.1)},
-    "wine": {False: (0.5, 0.7, 1.0), True: (0.7,)},
+    "wine": {False: (0.25, 0.35, 0.5, 0.7, 1.0), True: (0.7,)},
 }
 BURN_INS = (0.1, 0.4)
 # A of ω_k, and the power of θ in the weights: θ learnt so slowly that it tells of the energies, and may weigh the
