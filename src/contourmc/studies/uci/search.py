@@ -15,8 +15,8 @@ with θ learnt from the first step on, with both of which they collapse. L2 of 1
 prior beside the energy summed over the data.
 
 The grids of noise and of ω were widened after first results on the test sets had been seen, since the best settings lay
-at their ends; the choices are by cross-validation alone. Scores of the models, and of A = 10 with weights θ, come from an
-earlier version than the others, with other random numbers.
+at their ends; the choices are by cross-validation alone. Most scores of the models, and those of A = 10 with weights
+θ, come from an earlier version than the others, with other random numbers.
 
 Every score is kept beside the choice in `search.json`, from where the study takes its settings. What is on file is not
 run again; without the file, all is searched anew, in about half an hour on two cores. The random numbers of another
