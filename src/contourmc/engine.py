@@ -6,7 +6,6 @@ change a bit of it: the noise of a block depends on the chain's key and the bloc
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from contourmc.arrays import unstack
 from contourmc.averages import Average
 from contourmc.fusion import can_fuse, fused, must_unroll
 from contourmc.kernels.base import CHAINS, Info, Kernel, Position
+from contourmc.plan import Plan
 from contourmc.targets import Target
 
 LARGE = 2**14  # numbers in a position, from which on work that is not the step's own counts
@@ -79,47 +79,6 @@ class Segment(NamedTuple):
     next_step: Int[Array, ""]
     chains: Chain
     draws: Draws
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What the program is compiled for.
-
-    block: steps whose noise is drawn at once.
-    thin: steps for each kept draw.
-    stretch: steps between two marks of the path, a multiple of the block; no segment goes beyond one.
-    rows: room for kept draws in a segment.
-    fuse: whether the steps of a block are one kernel, a chain at a time; else chains are a vector.
-    unroll: whether the program makes a single step, and its caller the loop; else the loop is compiled.
-    large: whether the position is so large that only kept draws are written or summed; else every step is.
-    store: whether the positions of kept draws are stored.
-    own: whether each chain has a target and an average of its own, stacked along a leading axis.
-    """
-
-    block: int
-    thin: int
-    stretch: int
-    rows: int
-    fuse: bool
-    unroll: bool
-    large: bool
-    store: bool
-    own: bool
-
-    @property
-    def chain_axis(self) -> int | None:
-        """The axis of the target and the average along which chains lie, as `jax.vmap` takes it."""
-        return 0 if self.own else None
-
-    @property
-    def block_rows(self) -> int:
-        """The most draws that a block can touch."""
-        return (self.block - 1) // self.thin + 2
-
-    @property
-    def segment_steps(self) -> int:
-        """The most steps whose draws fit into a segment."""
-        return 1 if self.unroll else max(self.block, (self.rows - self.block_rows) * self.thin)
 
 
 def make_plan(

@@ -14,9 +14,10 @@ from jaxtyping import Array, Float
 from contourmc import engine
 from contourmc.arrays import unstack
 from contourmc.averages import Average
-from contourmc.engine import Chain, Draws, Plan, Segment
+from contourmc.engine import Chain, Draws, Segment
 from contourmc.kernels.base import Kernel, Position
 from contourmc.path import PathRecorder, gather
+from contourmc.plan import Plan
 from contourmc.ravelling import Layout, RavelledAverage, RavelledTarget, layout_of
 from contourmc.samples import Samples, has_one_theta
 from contourmc.targets import Target
