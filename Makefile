@@ -16,10 +16,11 @@ demo: $(VENV)/.ready  ## sample the paper's mixture with SGLD and CSGLD; writes 
 test: lint  ## lint, type check and run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-lint: $(VENV)/.dev  ## ruff and pyright
+lint: $(VENV)/.dev  ## ruff, pyright, and the contract of layers: imports go one way only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.bench  ## time per step beside BlackJAX and a C loop, in one run
 	$(BIN)/python -m benchmarks.speed

@@ -15,8 +15,8 @@ from rich.table import Table
 
 from benchmarks.timing import Contender, measure
 from benchmarks.torch_resnet import torch_epoch
-from contourmc.datasets import Images
 from contourmc.studies.cifar10.training import Setting, prepare
+from contourmc.studies.datasets import Images
 
 ROUNDS, EPOCHS, BATCH_SIZE = 5, 3, 1000
 

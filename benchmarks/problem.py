@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import contourmc as cm
-from contourmc.targets import Energy
+from contourmc.targets.energies import Energy
 
 BINS, LOW, WIDTH = 50, 2.0, 1.0
 STEP_SIZE, ZETA = 0.1, 0.75

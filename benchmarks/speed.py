@@ -22,7 +22,9 @@ from benchmarks.blackjax_loop import LOOPS, blackjax_loop
 from benchmarks.c_loop import c_loop
 from benchmarks.problem import BINS, MIXTURE, STEP_SIZE, THIN, csgld, logistic_regression
 from benchmarks.timing import Contender, Timing, measure
-from contourmc import engine
+from contourmc.engine.loop import Segment, run_segment
+from contourmc.engine.plan import make_plan
+from contourmc.engine.state import start_chain
 
 STEPS = 100_000  # of a peer's chain, in a call
 SAMPLE_STEPS = 1_000_000  # of each of ten chains: a call of `sample` costs about 0.1 s besides its steps
@@ -136,14 +138,14 @@ def costly_gradient() -> dict[str, Contender]:
 
 def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps: int | None = None) -> Contender:
     """One chain in the compiled program of the library, as a long run calls it: a stretch, unless given."""
-    plan = engine.make_plan(target, kernel, start, 10_000_000, thin)
-    chain = engine.start(target, kernel, plan, jax.random.key(0), start)
+    plan = make_plan(target, kernel, start, 10_000_000, thin)
+    chain = start_chain(target, kernel, jax.random.key(0), start, None, large=plan.large)
     stack = jax.tree.map(lambda leaf: leaf[None], chain)
     steps = steps or plan.stretch
     first, last, burn_in = np.array([1, steps, 0], np.int32)
 
-    def run() -> engine.Segment:
-        return jax.block_until_ready(engine.run_segment(target, kernel, plan, stack, first, last, burn_in))
+    def run() -> Segment:
+        return jax.block_until_ready(run_segment(target, kernel, plan, stack, first, last, burn_in))
 
     return Contender(run, steps)
 

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from contourmc import datasets
-from contourmc.datasets import DataError
+from contourmc.studies import datasets
+from contourmc.studies.datasets import DataError
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import matplotlib.pyplot as plt
 
 import contourmc as cm
 from contourmc import plots
-from contourmc.classification import ClassificationPrediction
-from contourmc.prediction import Points
+from contourmc.predictions.classification import ClassificationPrediction
+from contourmc.predictions.prediction import Points
+from contourmc.predictions.regression import RegressionPrediction
 from contourmc.problems import GaussianMixture
-from contourmc.regression import RegressionPrediction
 
 MIXTURE = GaussianMixture()
 PARTITION = cm.Partition(1.5, 1.0, 50)

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 import contourmc as cm
-from contourmc.cli import app
-from contourmc.loading import load_function
+from contourmc.cli.loading import load_function
+from contourmc.cli.main import app
 
 MINE = """
 import jax.numpy as jnp

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,8 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc import run as running
+from contourmc._core.progress import Progress
+from contourmc.engine import kernel_run
 from contourmc.problems import GaussianMixture
 
 ENERGY = GaussianMixture().energy
@@ -80,7 +80,7 @@ def test_a_divergence_is_found_and_named(fuses, monkeypatch):
     error = caught.value
     step = int(str(error).split("step ")[1].split(";")[0])
     draws = error.samples.draws
-    assert 0 < draws.shape[1] < step <= draws.shape[1] + 1024  # found within a block, and nothing lost before it
+    assert draws.shape[1] == step - 1 > 0  # nothing is lost before it
     assert np.isfinite(draws).all()
     assert np.isfinite(error.samples.energies).all()
 
@@ -98,7 +98,7 @@ def test_the_step_of_a_divergence_is_exact(monkeypatch):
 
     as_it_comes = message()
     assert int(as_it_comes.split("step ")[1]) > 65  # beyond the first segment, in the middle of a block
-    monkeypatch.setattr(running, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(kernel_run, "SEGMENT_SECONDS", 0.0)
     assert message() == as_it_comes
 
 
@@ -118,26 +118,54 @@ def test_an_energy_that_is_nan_only_now_and_then_is_not_passed_over():
 
 @pytest.fixture
 def interruptible():
-    """Ctrl-C is heard, also where the tests were started in the background, which ignores it."""
+    """Ctrl-C raises, also where the tests were started in the background, where it would be ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_returns_what_there_is():
-    settings = GOOD | dict(steps=2_000_000_000, burn_in=0, thin=1000)
-    # A second signal, should the first fall into a place that swallows it: the run would have no end.
-    signals = [threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)) for seconds in (5.0, 30.0)]
-    for one in signals:
-        one.start()
+def test_ctrl_c_returns_what_there_is(monkeypatch):
+    """A real signal, sent by the run itself when it reports for the fourth time."""
+    reports = []
+
+    def update(self, stage, step, note=""):
+        reports.append(step)
+        if len(reports) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Progress, "update", update)
+    settings = GOOD | dict(steps=2_000_000_000, burn_in=0, thin=1)
     run = cm.sample(ENERGY, **settings)
-    for one in signals:
-        one.cancel()
     assert run.interrupted
-    assert 0 < run.path.steps[-1] < settings["steps"]
-    assert run.draws.shape[1] == run.path.steps[-1] // 1000
+    assert run.trajectory.steps[-1] == reports[-1] < settings["steps"]
+    assert run.draws.shape[1] == reports[-1]
     assert "interrupted" in str(run.diagnose())
+
+
+def test_a_run_that_is_advanced_step_by_step_is_the_same():
+    """Pieces of any length, with samples taken in between."""
+    settings = GOOD | dict(steps=3000, burn_in=100, thin=7)
+    whole = cm.sample(ENERGY, **settings)
+    run = cm.start(ENERGY, **settings)
+    for steps in (1, 99, 1000, 1024):
+        run.advance(steps)
+        assert run.samples().interrupted
+    assert run.step == 2124
+    assert run.positions.shape == (2,)
+    run.advance()
+    cut = run.samples()
+    for name in ("draws", "energies", "log_weights", "theta", "steps"):
+        np.testing.assert_array_equal(getattr(cut, name), getattr(whole, name))
+    np.testing.assert_array_equal(cut.mean(), whole.mean())
+    assert not cut.interrupted
+
+
+@pytest.mark.usefixtures("untyped")
+@pytest.mark.parametrize("steps", [0, -1, 2.5, 101])
+def test_a_run_cannot_be_advanced_beyond_its_end(steps):
+    with pytest.raises(ValueError, match="steps"):
+        cm.start(ENERGY, **GOOD).advance(steps)
 
 
 def test_progress_is_quiet_unless_asked(capfd):

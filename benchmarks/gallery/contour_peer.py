@@ -21,8 +21,8 @@ from jaxtyping import Array
 
 from benchmarks.gallery.langevin import sgld_settings
 from benchmarks.gallery.outcome import Budget, Outcome, Tuning, compiled, log_density, thinned
+from contourmc.kernels.schedules import Polynomial
 from contourmc.problems import Problem
-from contourmc.schedules import Polynomial
 
 OMEGAS = (0.1, 1.0)  # the scale of ω_k; at 10, its θ(0) falls to 0 and the chains to NaN within 10⁵ steps
 

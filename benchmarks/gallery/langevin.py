@@ -21,11 +21,11 @@ def automatic(problem: Problem, steps: int, chains: int, seed: int) -> cm.Sample
 
 def tuning_of(samples: cm.Samples) -> Tuning:
     """What the automatic run chose."""
-    partition = samples.partition
-    if partition is None:
+    partition, basins = samples.partition, samples.basins
+    if partition is None or basins is None:
         raise ValueError("the automatic run has no partition")
     # In units of the smallest scale: the peers have no preconditioner.
-    scale = min(float(np.min(leaf)) for leaf in jax.tree.leaves(samples.settings["automatic"]["scale"]))
+    scale = min(float(np.min(leaf)) for leaf in jax.tree.leaves(basins.scale))
     return Tuning(float(samples.settings["step_size"]) * scale**2, partition)
 
 

@@ -130,7 +130,7 @@ def record(problem: Problem, method: str, seed: int, run: Callable[[], Outcome],
     setting = str(setting)
     try:
         outcome = run()
-        error = mass_error(problem, outcome.positions, outcome.log_weights, outcome.one_theta)
+        error = mass_error(problem, outcome.positions, outcome.log_weights, outcome.comparable_weights)
     except Exception as failure:
         message = f"{type(failure).__name__}: {failure}"
         return Measurement(problem.name, method, seed, message=message, setting=setting)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 import contourmc as cm
-from contourmc.estimates import normalise
+from contourmc.draws.estimates import normalise
 from contourmc.problems import Problem
 
 
@@ -39,7 +39,7 @@ class Outcome:
     evaluations: of the gradient, really spent, in each chain; a mean where chains differ.
     seconds: without compilation.  compile_seconds: of the compilation, here or in an earlier run; on our own engine
         next to nothing if an earlier run, of the search say, was compiled alike.
-    one_theta: whether weights of different chains can be compared; else chains count alike.
+    comparable_weights: whether weights of different chains can be compared; else chains count alike.
     trusted: what the method says of its own result, if it says anything.
     """
 
@@ -48,7 +48,7 @@ class Outcome:
     evaluations: float
     seconds: float
     compile_seconds: float
-    one_theta: bool = False
+    comparable_weights: bool = False
     trusted: bool | None = None
 
 
@@ -56,14 +56,16 @@ class NotFiniteError(ArithmeticError):
     """A method gave draws or weights that are not finite."""
 
 
-def mass_error(problem: Problem, positions: np.ndarray, log_weights: np.ndarray, one_theta: bool = False) -> float:
+def mass_error(
+    problem: Problem, positions: np.ndarray, log_weights: np.ndarray, comparable_weights: bool = False
+) -> float:
     """Total variation between the weighted mode masses, pooled over chains, and the truth."""
     bad = ~(np.isfinite(positions.reshape(len(positions), -1)).all(axis=1) & ~np.isnan(log_weights).any(axis=1))
     bad |= ~np.isfinite(log_weights.max(axis=1))
     if bad.any():
         raise NotFiniteError(f"{bad.sum()} of {len(bad)} chains are not finite")
     labels = problem.mode(np.asarray(positions, float))
-    weights = normalise(log_weights.ravel()) if one_theta else normalise(log_weights) / len(log_weights)
+    weights = normalise(log_weights.ravel()) if comparable_weights else normalise(log_weights) / len(log_weights)
     masses = np.bincount(labels.ravel(), weights.ravel(), minlength=problem.modes)
     return float(np.abs(masses - problem.masses).sum() / 2)
 
@@ -73,8 +75,8 @@ def from_samples(samples: cm.Samples, evaluations: float) -> Outcome:
     positions = np.asarray(samples.draws)
     trusted = samples.diagnose().ok if "automatic" in samples.settings else None
     return Outcome(
-        positions, samples.log_weights, evaluations, samples.seconds, samples.compile_seconds, samples.one_theta,
-        trusted,
+        positions, samples.log_weights, evaluations, samples.seconds, samples.compile_seconds,
+        samples.comparable_weights, trusted,
     )  # fmt: skip
 
 

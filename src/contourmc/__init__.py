@@ -1,30 +1,34 @@
 """contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
 
-from contourmc.averages import Average
-from contourmc.classification import ClassificationAverage
+from contourmc._core.info import Info
+from contourmc.draws.samples import Samples
+from contourmc.engine.run import DivergenceError, Run
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.rules import Biased, Original, Rule, Scalable
 from contourmc.kernels.adjusted import adjusted
-from contourmc.kernels.base import Info, Kernel
+from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
 from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
+from contourmc.kernels.schedules import CyclicCosine, ExponentialDecay, Polynomial
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
-from contourmc.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
-from contourmc.partition import Partition
-from contourmc.posterior import Posterior
-from contourmc.priors import GaussianPrior
-from contourmc.regression import RegressionAverage
-from contourmc.run import DivergenceError
-from contourmc.samples import Samples
-from contourmc.sampling import sample
-from contourmc.schedules import CyclicCosine, ExponentialDecay, Polynomial
-from contourmc.streamed import StreamedPosterior
-from contourmc.targets import ExactEnergy, NoisyEnergy, Target
+from contourmc.predictions.average import Average
+from contourmc.predictions.classification import ClassificationAverage
+from contourmc.predictions.regression import RegressionAverage
+from contourmc.sampling import sample, start
+from contourmc.targets.base import Target
+from contourmc.targets.energies import ExactEnergy, NoisyEnergy
+from contourmc.targets.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
+from contourmc.targets.posterior import Posterior
+from contourmc.targets.priors import GaussianPrior
+from contourmc.targets.streamed_posterior import StreamedPosterior
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Average",
+    "Biased",
     "CategoricalLikelihood",
     "ClassificationAverage",
     "CyclicCosine",
@@ -37,11 +41,15 @@ __all__ = [
     "Info",
     "Kernel",
     "NoisyEnergy",
+    "Original",
     "Partition",
     "Polynomial",
     "Posterior",
     "RegressionAverage",
+    "Rule",
+    "Run",
     "Samples",
+    "Scalable",
     "StreamedPosterior",
     "Target",
     "adjusted",
@@ -56,4 +64,5 @@ __all__ = [
     "sgd",
     "sghmc",
     "sgld",
+    "start",
 ]

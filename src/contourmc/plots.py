@@ -11,12 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from contourmc import flattening
-from contourmc.classification import ClassificationPrediction
-from contourmc.flattening import Scheme
-from contourmc.partition import Partition
-from contourmc.regression import RegressionPrediction
-from contourmc.samples import Samples
+from contourmc.draws.samples import Samples
+from contourmc.flattening import theta as flattening
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.theta import Scheme
+from contourmc.predictions.classification import ClassificationPrediction
+from contourmc.predictions.regression import RegressionPrediction
 
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
 
@@ -31,7 +31,7 @@ def plot_landscape(
     scheme: Scheme = "smooth",
     ax: Axes | None = None,
 ) -> Axes:
-    """The energy of a position on the line, and the flattened energies U + ζ·log Ψ (τ = 1)."""
+    """The energy along a line, and the flattened energies U + ζ·log Ψ (τ = 1)."""
     ax = ax or plt.gca()
     energies = np.asarray(jax.vmap(energy)(jnp.asarray(x)))
     ax.plot(x, energies, color=GREY, lw=2, label="original")
@@ -53,13 +53,13 @@ def flattened_energy(
 
 
 def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | None = None) -> Axes:
-    """The learnt θ of every chain against the energy bins, and the truth if it is known."""
+    """The learnt θ of every chain in each energy bin, and the truth if it is given."""
     ax = ax or plt.gca()
     partition = samples.partition
     if samples.theta is None or partition is None:
         raise ValueError(f"samples={samples!r} is not possible: this kernel has no θ")
     centres = partition.low + partition.width * (np.arange(partition.bins) - 0.5)
-    label = "learnt by all chains" if samples.one_theta else "learnt, each chain"
+    label = "learnt by all chains" if samples.comparable_weights else "learnt, each chain"
     for i, theta in enumerate(samples.theta):
         ax.plot(centres, theta, color=BLUE, lw=0.8, alpha=0.5, label=label if i == 0 else None)
     if truth is not None:
@@ -70,7 +70,7 @@ def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | Non
 
 
 def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> Axes:
-    """Histograms of the energies as sampled, and as weighted back to the target."""
+    """Histograms of the energies as sampled, and as weighted to the target."""
     ax = ax or plt.gca()
     energies = samples.energies.ravel()
     edges = np.linspace(energies.min(), np.quantile(energies, 0.999), bins + 1)
@@ -83,7 +83,7 @@ def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> A
 
 
 def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes:
-    """The energy along a chain, coloured by the gradient multiplier: red moves go uphill."""
+    """The energy along a chain, coloured by the gradient multiplier; red moves go uphill."""
     ax = ax or plt.gca()
     multipliers = samples.multipliers[chain]
     reach = max(1.0, float(np.quantile(np.abs(multipliers), 0.995)))
@@ -111,7 +111,7 @@ def plot_marginal(
 ) -> Axes:
     """The weighted density of one number: a function of the position, or the position if it is one.
 
-    density: points and values of the true density, drawn as a line if known.
+    density: points and values of the true density, drawn as a line.
     """
     ax = ax or plt.gca()
     heights, edges = samples.histogram(coordinate, bins)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def plot_density(
 
 
 def plot_reliability(prediction: ClassificationPrediction, bins: int = 15, ax: Axes | None = None) -> Axes:
-    """The share of right classes against the confidence, by bins of it; below, how many inputs each bin has.
+    """The share of right classes in bins of confidence, and the share of the inputs in each bin.
 
     The band is where 95% of the points of a calibrated model would lie: c ± 1.96·√(c(1 − c)/n) for n inputs of
     confidence c.
@@ -160,9 +160,9 @@ def plot_reliability(prediction: ClassificationPrediction, bins: int = 15, ax: A
 
 
 def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -> Axes:
-    """The share of targets inside central intervals against the probability of these.
+    """The share of targets inside central intervals, against the probability of these intervals.
 
-    The band is where the curve of a calibrated model would lie with 95%, at each probability p by itself:
+    The band is where the curve of a calibrated model lies with 95% probability, at each p by itself:
     p ± 1.96·√(p(1 − p)/n) for n targets.
     """
     ax = ax or plt.gca()
@@ -180,7 +180,7 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
 
 
 def _plot_calibrated(ax: Axes, probability: np.ndarray, counts: np.ndarray) -> None:
-    """The diagonal, and how far from it chance alone takes shares of so many."""
+    """The diagonal, and the band around it that chance alone explains, for shares of so many."""
     ax.plot([0, 1], [0, 1], color="k", lw=1, ls="--", label="calibrated")
     reach = 1.96 * np.sqrt(probability * (1 - probability) / counts)
     band = probability - reach, probability + reach

@@ -1,4 +1,4 @@
-"""The report of a run for a folder: what was found, how far to trust it, pictures, and the draws themselves."""
+"""The report of a run: what was found, how far to trust it, a picture, and the draws themselves."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,11 @@ import jax
 import jax.flatten_util
 import numpy as np
 
-from contourmc.diagnostics import basin_masses
-from contourmc.samples import Samples
+from contourmc.draws.basins import Basins
+from contourmc.draws.samples import Samples
 
-SHOWN = 20  # coordinates in the table
-MARGINALS = 6  # and in the picture
+SHOWN = 20  # the most coordinates in the table
+MARGINALS = 6  # the most coordinates in the picture
 
 
 def write_report(samples: Samples, folder: Path, title: str) -> list[Path]:
@@ -27,7 +27,7 @@ def write_report(samples: Samples, folder: Path, title: str) -> list[Path]:
 
 
 def summarise(samples: Samples) -> dict[str, Any]:
-    """The figures of a run, as plain data: every coordinate, the modes, the diagnosis, the settings."""
+    """The numbers of a run, as plain data: every coordinate, the modes, the diagnosis, the settings."""
     mean, error, variance = map(_flat, (samples.mean(), samples.standard_error(), samples.variance()))
     quantiles = np.concatenate([leaf.reshape(3, -1) for leaf in _leaves(samples.quantile([0.05, 0.5, 0.95]))], axis=1)
     ess = _flat(samples.ess())
@@ -42,11 +42,9 @@ def summarise(samples: Samples) -> dict[str, Any]:
         for i, name in enumerate(_names(samples))
     }
     diagnosis = samples.diagnose()
-    basins = basin_masses(samples)
-    modes = [] if basins is None else _modes(samples, *basins)
     return {
         "coordinates": coordinates,
-        "modes": modes,
+        "modes": [] if samples.basins is None else _modes(samples, samples.basins),
         "ok": diagnosis.ok,
         "diagnosis": str(diagnosis).splitlines(),
         "seconds": samples.seconds,
@@ -55,19 +53,19 @@ def summarise(samples: Samples) -> dict[str, Any]:
     }
 
 
-def _modes(samples: Samples, energies: np.ndarray, masses: np.ndarray) -> list[dict[str, Any]]:
-    """Each minimum that the pilot found, with the mass of the draws nearest to it, the largest first."""
+def _modes(samples: Samples, basins: Basins) -> list[dict[str, Any]]:
+    """Each minimum that the pilot found, with the mass of the draws nearest to it; the largest mass first."""
+    masses = basins.masses(samples.draws, samples.weights)
     shares = masses.sum(axis=1, keepdims=True)
-    own = masses / np.where(shares > 0, shares, 1.0)
-    places = samples.settings["automatic"]["minima"]
+    within_chains = masses / np.where(shares > 0, shares, 1.0)
     found = [
         {
             "mass": float(masses[:, i].sum()),
-            "spread_over_chains": float(own[:, i].std(ddof=1)) if samples.chains > 1 else None,
-            "energy": float(energies[i]),
-            "minimum": jax.tree.map(lambda leaf, i=i: leaf[i], places, is_leaf=lambda node: isinstance(node, list)),
+            "spread_over_chains": float(within_chains[:, i].std(ddof=1)) if samples.chains > 1 else None,
+            "energy": float(basins.energies[i]),
+            "minimum": jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], float).tolist(), basins.minima),
         }
-        for i in range(len(energies))
+        for i in range(len(basins.energies))
     ]
     return sorted(found, key=lambda mode: -mode["mass"])
 
@@ -76,10 +74,10 @@ def _markdown(samples: Samples, summary: dict[str, Any], title: str) -> str:
     settings = samples.settings
     lines = [f"# {title}", "", *summary["diagnosis"], "", "| coordinate | mean | ± | sd | 5% | 50% | 95% | ESS |"]
     lines.append("|---|---|---|---|---|---|---|---|")
-    for name, row in list(summary["coordinates"].items())[:SHOWN]:
-        cells = (row["mean"], row["standard_error"], row["standard_deviation"], *row["quantiles"])
-        numbers = " | ".join(f"{cell:.4g}" for cell in cells)
-        lines.append(f"| {name} | {numbers} | {row['effective_sample_size']:,.0f} |")
+    for name, numbers in list(summary["coordinates"].items())[:SHOWN]:
+        cells = (numbers["mean"], numbers["standard_error"], numbers["standard_deviation"], *numbers["quantiles"])
+        shown = " | ".join(f"{cell:.4g}" for cell in cells)
+        lines.append(f"| {name} | {shown} | {numbers['effective_sample_size']:,.0f} |")
     if len(summary["coordinates"]) > SHOWN:
         lines += ["", f"… and {len(summary['coordinates']) - SHOWN} more, in summary.json."]
     if summary["modes"]:
@@ -91,8 +89,8 @@ def _markdown(samples: Samples, summary: dict[str, Any], title: str) -> str:
             )
     lines += ["", "![the run](picture.png)", "", "## How it was made", ""]
     lines.append(
-        f"{settings['chains']} chains of {settings['steps']:,} steps, seed {settings['seed']}, in"
-        f" {samples.seconds:.1f} s and {samples.compile_seconds:.1f} s to compile."
+        f"{samples.chains} chains of {samples.trajectory.steps[-1]:,} steps, seed {settings['seed']}, in"
+        f" {samples.seconds:.1f} s, plus {samples.compile_seconds:.1f} s to compile."
     )
     chosen, partition = settings.get("automatic"), samples.partition
     if chosen is not None and partition is not None:
@@ -119,14 +117,14 @@ def _picture(samples: Samples, summary: dict[str, Any], file: Path) -> None:
     from contourmc import plots
 
     names = list(summary["coordinates"])
-    columns = min(len(names), MARGINALS)
-    below = -(-(columns + (len(names) > 1)) // 3)
-    figure, axes = plt.subplots(1 + below, 3, figsize=(15, 4 * (1 + below)), layout="constrained", squeeze=False)
+    marginals = min(len(names), MARGINALS)
+    rows = 1 + -(-(marginals + (len(names) > 1)) // 3)
+    figure, axes = plt.subplots(rows, 3, figsize=(15, 4 * rows), layout="constrained", squeeze=False)
     plots.plot_energies(samples, ax=axes[0, 0])
     plots.plot_trace(samples, ax=axes[0, 1])
     plots.plot_theta(samples, ax=axes[0, 2])
     places = list(axes[1:].ravel())
-    for i in range(columns):
+    for i in range(marginals):
         axis = places.pop(0)
         plots.plot_marginal(samples, lambda x, i=i: _flat_jax(x)[i], ax=axis)
         axis.set(xlabel=names[i], title=f"Marginal of {names[i]}")
@@ -141,12 +139,12 @@ def _picture(samples: Samples, summary: dict[str, Any], file: Path) -> None:
 
 
 def _names(samples: Samples) -> list[str]:
-    """A name for every number of a position: its path in the pytree and its place in the array."""
+    """A name for every number of a position: its path in the pytree and its index in the array."""
     names = []
     for path, leaf in jax.tree_util.tree_leaves_with_path(samples.draws):
         stem = jax.tree_util.keystr(path, simple=True, separator=".") or "x"
         shape = leaf.shape[2:]
-        names += [stem + (f"[{', '.join(map(str, place))}]" if place else "") for place in np.ndindex(shape)]
+        names += [stem + (f"[{', '.join(map(str, index))}]" if index else "") for index in np.ndindex(shape)]
     return names
 
 

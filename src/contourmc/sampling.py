@@ -1,26 +1,26 @@
-"""`sample`: from an energy and a start to weighted draws."""
+"""`sample`: from an energy and a start to weighted draws; and `start`, the same step by step."""
 
-import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from contourmc import engine
-from contourmc.arrays import stack
-from contourmc.automatic import AutomaticRun
-from contourmc.averages import Average
-from contourmc.checks import require, require_count, require_number
-from contourmc.kernels.base import Kernel, Position
-from contourmc.partition import Partition
-from contourmc.progress import Progress
-from contourmc.run import DivergenceError, start_run
-from contourmc.samples import Samples
-from contourmc.settings import describe
-from contourmc.targets import Energy, Target, as_target, check_position, check_target
+from contourmc._core.checks import require, require_count, require_number
+from contourmc._core.describe import describe
+from contourmc._core.progress import Progress
+from contourmc._core.pytrees import Position, position_size, stack
+from contourmc.draws.samples import Samples
+from contourmc.engine.kernel_run import KernelRun, Length
+from contourmc.engine.run import Run
+from contourmc.flattening.partition import Partition
+from contourmc.kernels.base import Kernel
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target, check_position, check_target
+from contourmc.targets.energies import Energy, as_target
+from contourmc.tuning.adaptive_run import AdaptiveRun
 
 
 def sample(
@@ -44,8 +44,8 @@ def sample(
 
     target: a function from a position (any pytree of floats) to its energy, minus the log density up to a
         constant; or a `Target`. Or a list of targets, one for each chain, alike in all but the numbers in their
-        arrays, such as posteriors on different splits of a data set; it needs a kernel, and what is pooled over
-        chains then means little.
+        arrays, such as posteriors on different splits of a data set. It needs a kernel; look at the chains one by one
+        then, since estimates over all of them mix different targets.
     init: the position where all chains start; or a function from a JAX random key to one; or, with
         `per_chain_init`, positions stacked along a leading chain axis.
     kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
@@ -54,8 +54,8 @@ def sample(
     partition, step_size: for a run without kernel; each is found by the pilot unless given. Energies that are
         not exact need a step size.
     chains: 4 unless given, or as many as there are targets in a list.
-    seed: the same seed gives the same draws on the same machine. With a kernel of one's own (whose chains do not
-        share θ), chain i does not depend on `chains`.
+    seed: the same seed gives the same draws on the same machine. With a kernel whose chains do not share θ, chain i
+        does not depend on `chains`.
     burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without kernel
         it is what pilot and learning take, and three tenths.
     thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions, and 100 if
@@ -67,19 +67,53 @@ def sample(
         each chain, of which the results are a list too.
     store: whether the positions of kept draws are stored; an `average` does not need them.
 
-    Ctrl-C ends the run and returns what there is, marked `interrupted`. A number that is not finite
-    raises a `DivergenceError`, which carries the draws so far.
+    Ctrl-C ends the run at any stage and returns what there is, marked `interrupted`. A number that is not finite
+    raises a `DivergenceError`, which carries the draws so far. `start` gives the same run step by step.
     """
-    own = isinstance(target, Sequence)
+    with start(
+        target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size, chains=chains,
+        seed=seed, burn_in=burn_in, thin=thin, per_chain_init=per_chain_init, average=average, store=store,
+    ) as run:  # fmt: skip
+        with Progress(run.steps, run.chains, progress) as bar, suppress(KeyboardInterrupt):
+            run.advance(report=bar.update)
+        return run.samples()
+
+
+def start(
+    target: Target | Energy | Sequence[Target],
+    *,
+    init: Any,
+    steps: int,
+    kernel: Kernel | None = None,
+    partition: Partition | Literal["auto"] = "auto",
+    step_size: float | Literal["auto"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    burn_in: int | None = None,
+    thin: int | None = None,
+    per_chain_init: bool = False,
+    average: Average | Sequence[Average] | None = None,
+    store: bool = True,
+) -> Run:
+    """The run that `sample` makes, before its first step: advance it, and look at its samples in between.
+
+        run = cm.start(energy, init=0.0, steps=100_000)
+        run.advance(10_000)
+        run.samples().mean()
+
+    All arguments are those of `sample`.
+    """
+    per_chain = isinstance(target, Sequence)
     if isinstance(target, Sequence):
         _check_lists(len(target), average, kernel, chains)
         chains = len(target)
         target = stack("target", [as_target(one) for one in target])
-        average = stack("average", average) if isinstance(average, Sequence) else None
+        averages = stack("average", average) if isinstance(average, Sequence) else None
     else:
         target = as_target(target)
         remedy = "give one Average, or a list of them with a list of targets"
         require(not isinstance(average, Sequence), "average", "a list", remedy)
+        averages = None if isinstance(average, Sequence) else average
     given = kernel is None or isinstance(kernel, Kernel)
     require(given, "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...), or none")
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
@@ -88,7 +122,6 @@ def sample(
     share = 0.1 if kernel is not None else 0.3
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
-    kept = steps - burn_in
     if kernel is None:
         _check_automatic(target, partition, step_size, steps, burn_in)
     else:
@@ -97,33 +130,37 @@ def sample(
 
     keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
     positions = _starts(init, keys, per_chain_init)
-    if thin is None:
-        room = 2**28 // engine.position_size(positions) if store else 10_000
-        thin = max(1, kept // min(10_000 if average is None else 100, max(1, room)))
-    thin = require_count("thin", thin, 1, "give 1 or more")
-    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
-    size = {"steps": steps, "burn_in": burn_in, "thin": thin, "average": average, "store": store}
+    thin = _choose_thin(thin, steps - burn_in, positions, average is not None, store)
+    length = Length(steps, burn_in, thin)
     settings = {
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin, "target": describe(target),
     }  # fmt: skip
-    with target.session(), Progress(steps, chains, progress) as bar:
-        check_target(target, positions, own=own)
-        began = time.perf_counter()
+    with ExitStack() as resources:
+        resources.enter_context(target.session())
+        check_target(target, positions, per_chain=per_chain)
         if kernel is None:
-            tuned = AutomaticRun(target, positions, keys, **size)
-            tuned.prepare(partition, step_size, bar)
-            with suppress(KeyboardInterrupt):
-                tuned.go(bar)
-            run, settings = tuned.run, settings | tuned.settings
+            run = AdaptiveRun(
+                target, positions, keys, length, average=averages, store=store, settings=settings,
+                partition=partition if isinstance(partition, Partition) else None,
+                step_size=None if isinstance(step_size, str) else float(step_size),
+            )  # fmt: skip
         else:
-            run = start_run(target, kernel, positions, keys, own=own, **size)
-            settings["kernel"] = describe(kernel)
-            with suppress(KeyboardInterrupt):
-                run.advance(steps, bar.update)
-    result = run.samples(settings, time.perf_counter() - began)
-    if run.failure:
-        raise DivergenceError(run.failure, result)
-    return result
+            run = KernelRun(
+                target, kernel, positions, keys, length, average=averages, store=store, per_chain=per_chain,
+                settings=settings | {"kernel": describe(kernel)},
+            )  # fmt: skip
+        run.hold(resources.pop_all())
+    return run
+
+
+def _choose_thin(thin: int | None, kept: int, positions: Position, averaged: bool, store: bool) -> int:
+    """The steps for each kept draw: as asked for, or so that draws fit into memory."""
+    if thin is None:
+        room = 2**28 // position_size(positions) if store else 10_000
+        thin = max(1, kept // min(100 if averaged else 10_000, max(1, room)))
+    thin = require_count("thin", thin, 1, "give 1 or more")
+    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
+    return thin
 
 
 def _check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int | None) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc import Partition, Polynomial, contour, csghmc, csgld, ksgld, sghmc, sgld
+from contourmc import Biased, Partition, Polynomial, contour, csghmc, csgld, ksgld, sghmc, sgld
 
 PARTITION = Partition(low=1.0, width=0.5, bins=8)  # edges 1, 1.5, … 4
 POSITION = jnp.linspace(-1.0, 2.0, 6)
@@ -77,7 +77,8 @@ def test_a_step_is_the_papers_algorithm(scheme, rule, weights):
     """Bin, weigh, learn θ and move by a multiple of the gradient, all from one evaluation at x_k."""
     zeta, temperature, omega, rho = 2.5, 0.7, 0.2, 0.3
     dynamics = sgld(0.1, temperature)
-    kernel = contour(dynamics, PARTITION, zeta=zeta, omega=omega, scheme=scheme, rule=rule, rho=rho, weights=weights)
+    chosen = Biased(rho) if rule == "biased" else rule
+    kernel = contour(dynamics, PARTITION, zeta=zeta, omega=omega, scheme=scheme, rule=chosen, weights=weights)
     key, x, gradient = jax.random.key(1), jnp.array([1.0, -2.0]), jnp.array([3.0, 0.5])
     before = kernel.init(x)
     before = before._replace(theta=before.theta._replace(levels=jnp.log(jnp.asarray(THETA, jnp.float32))))
@@ -163,24 +164,19 @@ def test_chains_that_share_theta_have_the_same_one():
     kernel = csgld(0.05, PARTITION, shared=True)
     settings = dict(init=POSITION, steps=3000, kernel=kernel, chains=3, thin=1)
     first = cm.sample(energy, **settings)
-    assert np.all(first.path.theta == first.path.theta[:1])
+    assert np.all(first.trajectory.theta == first.trajectory.theta[:1])
     assert np.abs(np.log(first.theta[0] * 8)).max() > 0.1
     assert not np.array_equal(first.draws[0], first.draws[1])
     again = cm.sample(energy, **settings)
     np.testing.assert_array_equal(again.draws, first.draws)
     np.testing.assert_array_equal(again.theta, first.theta)
-    assert not first.one_theta  # it was still moving: the weights of two steps cannot be compared
+    assert not first.comparable_weights  # it was still moving: the weights of two steps cannot be compared
 
 
 def test_chains_that_do_not_share_theta_have_their_own():
     """So that the test above can fail."""
     run = cm.sample(energy, init=POSITION, steps=3000, kernel=csgld(0.05, PARTITION), chains=3)
     assert not np.array_equal(run.theta[0], run.theta[1])
-
-
-def test_the_biased_rule_cannot_be_shared():
-    with pytest.raises(ValueError, match="shared"):
-        csgld(0.05, PARTITION, shared=True, rule="biased")
 
 
 def test_ksgld_is_csgld_with_theta():
@@ -196,7 +192,7 @@ def test_learnt_theta_is_a_distribution_and_moves():
 
 
 def test_biased_without_its_term_is_original_to_the_bit():
-    assert_equal(run(csgld(0.05, PARTITION, rule="biased", rho=0.0)), run(csgld(0.05, PARTITION)))
+    assert_equal(run(csgld(0.05, PARTITION, rule=Biased(rho=0.0))), run(csgld(0.05, PARTITION)))
 
 
 @pytest.mark.parametrize("rule", ["biased", "scalable"])
@@ -276,7 +272,6 @@ def test_known_theta_may_be_an_array():
     ("argument", "value"),
     [
         ("zeta", -1.0), ("zeta", float("nan")), ("zeta", float("inf")), ("zeta", "a"),
-        ("rho", -1.0), ("rho", float("nan")),
         ("omega", 0.0), ("omega", -0.1), ("omega", 1.0), ("omega", 2.0), ("omega", Polynomial(2.0, 0.6)),
         ("omega", float("nan")), ("omega", lambda k: -0.1 * k),
         ("scheme", "middle"), ("scheme", None), ("rule", "paper"), ("weights", "equal"),
@@ -296,3 +291,18 @@ def test_bad_dynamics_are_named():
     for bad in (None, "sgld", csgld(0.1, PARTITION)):
         with pytest.raises(ValueError, match=r"^dynamics="):
             contour(bad, PARTITION)
+
+
+# --- Increments ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [csgld(0.05, PARTITION), csghmc(0.05, PARTITION, rule="scalable")])
+def test_a_step_is_its_increment_added_to_the_position(kernel):
+    """For a loop that holds the position itself: the state has none, and θ, velocity and info are the same."""
+    state = kernel.init(POSITION)
+    inputs = jax.tree.map(lambda leaf: leaf[0], kernel.prepare(jax.random.key(0), POSITION, jnp.arange(1, 2)))
+    u, gradient = jax.value_and_grad(energy)(POSITION)
+    moved, info = kernel.move(inputs, state, u, gradient)
+    added, after, same = kernel.increment(inputs, state.at(None), u, gradient)
+    assert after.position is None
+    assert_equal((POSITION + added, after.at(moved.position), same), (moved.position, moved, info))

@@ -15,8 +15,8 @@ import pytest
 from scipy import linalg, stats
 
 from contourmc import Partition, contour, csghmc, csgld, langevin, sghmc, sgld
-from contourmc.flattening import interpolate
-from contourmc.flattening import log_theta as as_log_theta
+from contourmc.flattening.theta import interpolate
+from contourmc.flattening.theta import log_theta as as_log_theta
 from contourmc.kernels.contour import Contour
 from contourmc.kernels.langevin import Langevin
 from contourmc.kernels.sghmc import SGHMC

@@ -1,12 +1,12 @@
-"""Draws of our own making in the shape of a run."""
+"""Given draws in the form of a run's result."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from contourmc.path import Path
-from contourmc.samples import Samples
+from contourmc.draws.samples import Samples
+from contourmc.draws.trajectory import Trajectory
 
 
 def _wrap(draws: np.ndarray, log_weights: np.ndarray | None = None) -> Samples:
@@ -14,7 +14,7 @@ def _wrap(draws: np.ndarray, log_weights: np.ndarray | None = None) -> Samples:
     chains, count = draws.shape[:2]
     log_weights = np.zeros((chains, count)) if log_weights is None else log_weights
     shares = np.exp(log_weights) / np.exp(log_weights).sum(axis=1, keepdims=True)
-    path = Path(
+    trajectory = Trajectory(
         steps=np.array([count]),
         log_weights=np.zeros((chains, 1)),
         means=np.einsum("cd,cd...->c...", shares, draws)[:, None],
@@ -29,7 +29,7 @@ def _wrap(draws: np.ndarray, log_weights: np.ndarray | None = None) -> Samples:
         log_weights=log_weights,
         multipliers=np.ones((chains, count)),
         steps=np.arange(count),
-        path=path,
+        trajectory=trajectory,
         settings={"kernel": {"kind": "exact"}},
         seconds=0.0,
     )

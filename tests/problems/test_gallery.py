@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from contourmc.fusion import can_fuse
+from contourmc.engine.cpu_single_kernel import can_fuse
 from contourmc.problems import Problem, gallery
 
 PROBLEMS = list(gallery().values())

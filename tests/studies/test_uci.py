@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contourmc.cli import app
-from contourmc.run import DivergenceError
+from contourmc.cli.main import app
+from contourmc.engine.run import DivergenceError
 from contourmc.studies.uci import table
 from contourmc.studies.uci.cells import (
     BASELINES,

@@ -1,1 +1,1 @@
-"""Markov kernels: one file a dynamics, and the combinators over them."""
+"""How chains move: one file for each dynamics, combinators over them, and the schedules of their settings."""

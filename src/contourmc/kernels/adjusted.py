@@ -7,17 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc.checks import require
-from contourmc.kernels.base import (
-    Flatten,
-    Info,
-    Position,
-    describe_point,
-    normal_like,
-    unflattened,
-)
+from contourmc._core.checks import require
+from contourmc._core.info import Info
+from contourmc._core.noise import normal_like
+from contourmc._core.pytrees import Position
+from contourmc.kernels.dynamics import Flatten, describe_point, unflattened
 from contourmc.kernels.momentum import MomentumDynamics
-from contourmc.schedules import Schedule, evaluate
+from contourmc.kernels.schedules import Schedule, evaluate
 
 
 class AdjustedState(NamedTuple):
@@ -40,6 +36,9 @@ class AdjustedState(NamedTuple):
     scale: Position | None
     accepted: Int[Array, ""]
     steps: Int[Array, ""]
+
+    def at(self, position: Position) -> "AdjustedState":
+        return self._replace(position=position)
 
 
 class AdjustedInputs(NamedTuple):

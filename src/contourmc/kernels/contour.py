@@ -9,16 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc import flattening
-from contourmc.checks import require, require_number
-from contourmc.flattening import LogTheta, Scheme
-from contourmc.kernels.base import CHAINS, Dynamics, Info, Kernel, LangevinInputs, Position
+from contourmc._core.checks import require, require_number
+from contourmc._core.info import Info
+from contourmc._core.pytrees import Position
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.rules import Rule, as_rule
+from contourmc.flattening.summary import Flattening
+from contourmc.flattening.theta import LogTheta, Scheme, at_bin, interpolate, log_theta, normalised
+from contourmc.kernels.base import CHAINS, Kernel
+from contourmc.kernels.dynamics import Dynamics, Flatten, IncrementalDynamics, LangevinInputs
+from contourmc.kernels.schedules import Polynomial, Schedule, check_schedule, evaluate
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
-from contourmc.partition import Partition
-from contourmc.schedules import Polynomial, Schedule, check_schedule, evaluate
 
-Rule = Literal["original", "biased", "scalable"]
 Weights = Literal["continuous", "step"]
 
 DEFAULT_OMEGA = Polynomial(scale=1.0, power=0.6, offset=100.0)
@@ -42,6 +45,9 @@ class ContourState(NamedTuple):
     def steps(self) -> Int[Array, ""]:
         return self.dynamics.steps
 
+    def at(self, position: Position) -> "ContourState":
+        return self._replace(dynamics=self.dynamics.at(position))
+
 
 class ContourInputs(NamedTuple):
     """dynamics: what the dynamics needs.  log_omega: log ω_k, or None when θ is known."""
@@ -59,17 +65,16 @@ class Contour(Kernel):
     dynamics: what moves, at which step size and temperature.
     partition: the energy bins.
     zeta: ζ, how far the landscape is flattened: 0 not at all, 1 to a flat histogram of energies.
-    omega: ω_k, the step size of learning θ; None to learn no more.
+    omega: ω_k, the step size of learning θ; None: θ stays as it is.
     scheme: how log Ψ interpolates log θ: `smooth`, or the paper's `left`, its supplement's `right`, `centred`, `step`.
-    rule: how θ is learnt, by θ(i) ← θ(i) + ω·w·(1[i=J] − θ(i)):
+    rule: how θ is learnt, by θ(i) ← θ(i) + ω·w·(1[i=J] − θ(i)); a `Rule`, or one of these names:
         `original`  w = the weight of x_k; θ(i) → ∫_{bin i} π.
-        `biased`    adds the high-order term ω²ρ·1[i ≥ J] for large ζ, where w vanishes.
+        `biased`    adds the high-order term ω²ρ·1[i ≥ J] for large ζ, where w vanishes; ρ = 1, or `Biased(rho=…)`.
         `scalable`  w = θ(J); θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant: for large ζ and deep networks.
-    rho: ρ of the `biased` rule.
     weights: `continuous` weighs by Ψ^ζ(U(x)), which is what the chain really samples; `step` by θ^ζ(J),
         as the paper does, which leaves a bias that no number of steps removes.
     theta: the probabilities of the bins if they are known; then nothing is learnt (KSGLD).
-    shared: whether chains of a run share one θ, learnt by the mean of `original` or `scalable` over chains (ICSGLD).
+    shared: whether the chains of a run share one θ, which learns by the mean of their steps (ICSGLD).
     """
 
     dynamics: Dynamics
@@ -78,8 +83,7 @@ class Contour(Kernel):
     zeta: float = 1.0
     omega: Schedule | None = DEFAULT_OMEGA
     scheme: Scheme = "smooth"
-    rule: Rule = "original"
-    rho: float = 1.0
+    rule: Rule | Literal["original", "biased", "scalable"] = "original"
     weights: Weights = "continuous"
     theta: Sequence[float] | np.ndarray | None = None
     shared: bool = False
@@ -93,14 +97,12 @@ class Contour(Kernel):
             "give Partition(low=…, width=…, bins=…)",
         )
         require_number("zeta", self.zeta, "the flattening ζ must be 0 or more", positive=False)
-        require_number("rho", self.rho, "the high-order term ρ must be 0 or more", positive=False)
+        object.__setattr__(self, "rule", as_rule(self.rule))
         if self.omega is not None:
             check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
             first = evaluate(self.omega, jnp.arange(1, 2))[0]
             require(float(first) < 1, "omega at step 1", float(first), "the learning rate ω must be below 1")
-        together = not (self.shared and self.rule == "biased")
-        require(together, "shared", self.shared, "chains share θ under the rules original and scalable only")
-        for argument, kind in (("scheme", Scheme), ("rule", Rule), ("weights", Weights)):
+        for argument, kind in (("scheme", Scheme), ("weights", Weights)):
             value = getattr(self, argument)
             require(value in get_args(kind), argument, value, f"choose one of {', '.join(get_args(kind))}")
         if self.theta is not None:
@@ -119,14 +121,18 @@ class Contour(Kernel):
     def elementwise(self) -> bool:
         return self.dynamics.elementwise
 
+    @property
+    def flattening(self) -> Flattening:
+        return Flattening(self.partition, as_rule(self.rule).visit_power(self.zeta), fixed=self._omega is None)
+
     def draw(self, state: ContourState) -> Position:
         return self.dynamics.draw(state.dynamics)
 
     def init(self, position: Position) -> ContourState:
         bins = self.partition.bins
         probabilities = np.full(bins, 1 / bins) if self.theta is None else np.asarray(self.theta)
-        theta = flattening.log_theta(jnp.asarray(probabilities, jnp.result_type(float)))
-        return ContourState(self.dynamics.init(position), flattening.normalised(theta), jnp.zeros(bins, jnp.int32))
+        theta = log_theta(jnp.asarray(probabilities, jnp.result_type(float)))
+        return ContourState(self.dynamics.init(position), normalised(theta), jnp.zeros(bins, jnp.int32))
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> ContourInputs:
         dynamics = self.dynamics.prepare(key, position, steps)
@@ -136,27 +142,45 @@ class Contour(Kernel):
     def move(
         self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
     ) -> tuple[ContourState, Info]:
-        theta = state.theta
-        energy = energy.astype(theta.levels.dtype)
+        energy, flatten = self._flattened(inputs, state.theta, energy)
+        dynamics, info = self.dynamics.move(inputs.dynamics, state.dynamics, energy, gradient, flatten)
+        return self._learnt(inputs, state, dynamics, info)
+
+    def increment(
+        self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
+    ) -> tuple[Position, ContourState, Info]:
+        """What a step adds to the position, the state after it (all but its position), and its info.
+
+        For a loop that holds the position itself; it works for every `IncrementalDynamics`.
+        """
+        assert isinstance(self.dynamics, IncrementalDynamics), "the steps of these dynamics are not increments"
+        energy, flatten = self._flattened(inputs, state.theta, energy)
+        added, dynamics, info = self.dynamics.increment(inputs.dynamics, state.dynamics, energy, gradient, flatten)
+        return added, *self._learnt(inputs, state, dynamics, info)
+
+    def _flattened(self, inputs: ContourInputs, theta: LogTheta, energy: Array) -> tuple[Array, Flatten]:
+        """The energy in the precision of θ, and the flattening by θ."""
 
         def flatten(energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
             log_weight, slope = self._weigh(theta, energy)
             return log_weight, 1 + self.zeta * inputs.dynamics.temperature * slope
 
-        dynamics, info = self.dynamics.move(inputs.dynamics, state.dynamics, energy, gradient, flatten)
-        index = self.partition.index(info.energy)
+        return energy.astype(theta.levels.dtype), flatten
+
+    def _learnt(
+        self, inputs: ContourInputs, state: ContourState, dynamics: Any, info: Info
+    ) -> tuple[ContourState, Info]:
+        """The state after a step of the dynamics, with θ learnt from the bin in which the step began."""
+        theta, index = state.theta, self.partition.index(info.energy)
         if inputs.log_omega is not None:
-            gain = flattening.at_bin(theta, index) if self.rule == "scalable" else info.log_weight
-            if self.shared:
-                theta = flattening.learn_together(theta, index, gain, inputs.log_omega, CHAINS)
-            else:
-                rho = self.rho if self.rule == "biased" else 0.0
-                theta = flattening.learn(theta, index, gain, inputs.log_omega, rho)
+            rule = as_rule(self.rule)
+            gain = rule.gain(theta, index, info.log_weight)
+            theta = rule.update(theta, index, gain, inputs.log_omega, CHAINS if self.shared else None)
         visits = _increment(state.visits, index)
         return ContourState(dynamics, theta, visits), info._replace(bin=index)
 
     def settle(self, state: ContourState) -> ContourState:
-        return state if self._omega is None else state._replace(theta=flattening.normalised(state.theta))
+        return state if self._omega is None else state._replace(theta=normalised(state.theta))
 
     @property
     def _omega(self) -> Schedule | None:
@@ -165,9 +189,9 @@ class Contour(Kernel):
 
     def _weigh(self, theta: LogTheta, energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The log weight ζ·log Ψ, or ζ·log θ(J) for `step` weights, and the slope of log Ψ."""
-        log_psi, slope = flattening.interpolate(theta, self.partition, energy, self.scheme)
+        log_psi, slope = interpolate(theta, self.partition, energy, self.scheme)
         if self.weights == "step":
-            log_psi = flattening.at_bin(theta, self.partition.index(energy))
+            log_psi = at_bin(theta, self.partition.index(energy))
         return self.zeta * log_psi, slope
 
 

@@ -3,24 +3,15 @@
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array
 
-from contourmc.kernels.base import (
-    Flatten,
-    Info,
-    LangevinInputs,
-    Position,
-    describe_point,
-    multiply,
-    unflattened,
-)
+from contourmc._core.pytrees import Position
+from contourmc.kernels.dynamics import IncrementalDynamics, LangevinInputs, add_noise
 from contourmc.kernels.momentum import MomentumDynamics, VelocityState
-from contourmc.schedules import Schedule
+from contourmc.kernels.schedules import Schedule
 
 
 @dataclass(frozen=True)
-class Langevin(MomentumDynamics):
+class Langevin(MomentumDynamics, IncrementalDynamics):
     """u = v_k − 2ε ∇U(x_k),   v_{k+1} = β u + √(2(1−β²)τε) w_k,   x_{k+1} = x_k + (u + v_{k+1})/2,   w_k ~ N(0, I).
 
     With β = 0 this is SGLD with each noise spread over two steps,
@@ -37,22 +28,13 @@ class Langevin(MomentumDynamics):
     def friction(self) -> float:
         return 1 - self.momentum**2
 
-    def move(
-        self,
-        inputs: LangevinInputs,
-        state: VelocityState,
-        energy: Array,
-        gradient: Position,
-        flatten: Flatten = unflattened,
-    ) -> tuple[VelocityState, Info]:
-        info = describe_point(energy, flatten)
-        gradient = multiply(info.multiplier, gradient)
+    def displace(
+        self, inputs: LangevinInputs, state: VelocityState, gradient: Position
+    ) -> tuple[Position, VelocityState]:
         kicked = jax.tree.map(lambda v, g: v - 2 * inputs.step_size.astype(v.dtype) * g, state.velocity, gradient)
-        velocity = jax.tree.map(lambda u: self.momentum * u, kicked)
-        if inputs.noise is not None:
-            velocity = jax.tree.map(jnp.add, velocity, inputs.noise)
-        position = jax.tree.map(lambda x, u, v: x + (u + v) / 2, state.position, kicked, velocity)
-        return VelocityState(position, velocity, state.steps + 1), info
+        velocity = add_noise(jax.tree.map(lambda u: self.momentum * u, kicked), inputs.noise)
+        moved = jax.tree.map(lambda u, v: (u + v) / 2, kicked, velocity)
+        return moved, state._replace(velocity=velocity, steps=state.steps + 1)
 
 
 def langevin(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.0) -> Langevin:

@@ -1,4 +1,4 @@
-"""What dynamics with a velocity have in common: its share that stays, and where they start."""
+"""What dynamics with a velocity share: how much of it a step keeps, and that they start at rest."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from contourmc.checks import require
-from contourmc.kernels.base import Dynamics, Position
+from contourmc._core.checks import require
+from contourmc._core.pytrees import Position
+from contourmc.kernels.dynamics import Dynamics
 
 
 class VelocityState(NamedTuple):
@@ -17,6 +18,9 @@ class VelocityState(NamedTuple):
     position: Position
     velocity: Position
     steps: Int[Array, ""]
+
+    def at(self, position: Position) -> "VelocityState":
+        return self._replace(position=position)
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
-"""Replica exchange over any dynamics (reSGLD; Deng et al. 2020): hot copies explore, swaps bring it home."""
+"""Replica exchange over any dynamics (reSGLD; Deng et al. 2020): hot copies explore, and swap with colder ones."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from contourmc.checks import require, require_number
+from contourmc._core.checks import require, require_number
+from contourmc._core.info import Info
+from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import Adjusted
-from contourmc.kernels.base import Dynamics, Info, Kernel, LangevinInputs, Position, describe_point, unflattened
-
-if TYPE_CHECKING:
-    from contourmc.targets import Target
+from contourmc.kernels.base import Kernel
+from contourmc.kernels.dynamics import Dynamics, LangevinInputs, describe_point, unflattened
+from contourmc.targets.base import Target
 
 
 class ReplicaState(NamedTuple):
@@ -30,6 +31,10 @@ class ReplicaState(NamedTuple):
     @property
     def steps(self) -> Int[Array, ""]:
         return self.replicas[0].steps
+
+    def at(self, position: tuple[Position, ...]) -> "ReplicaState":
+        moved = tuple(replica.at(x) for replica, x in zip(self.replicas, position, strict=True))
+        return self._replace(replicas=moved)
 
 
 class ReplicaInputs(NamedTuple):
@@ -60,7 +65,12 @@ class ReplicaExchange(Kernel):
         fine = len(self.dynamics) > 1 and all(isinstance(one, Dynamics) for one in self.dynamics)
         require(fine, "dynamics", self.dynamics, "give two or more dynamics, such as sgld(...)")
         plain = not any(isinstance(one, Adjusted) for one in self.dynamics)
-        require(plain, "dynamics", self.dynamics, "adjusted(...) stands elsewhere than its proposal; use langevin(...)")
+        require(
+            plain,
+            "dynamics",
+            self.dynamics,
+            "the position of adjusted(...) is a proposal, which cannot be exchanged; use langevin(...)",
+        )
         remedy = "the variance of the energies must be 0 or more"
         require_number("energy_variance", self.energy_variance, remedy, positive=False)
 
@@ -69,15 +79,15 @@ class ReplicaExchange(Kernel):
         return len(self.dynamics)
 
     def prepare_target(
-        self, target: "Target", key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]
+        self, target: Target, key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]
     ) -> tuple[Any, ...]:
         keys = jax.random.split(key, len(position))
         return tuple(target.prepare(key, x, steps) for key, x in zip(keys, position, strict=True))
 
     def evaluate(
-        self, target: "Target", inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: Any
+        self, target: Target, inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: Any
     ) -> tuple[Any, Any, None]:
-        remedy = "replicas exchange positions and cannot carry a state beside them; use a contour kernel"
+        remedy = "replicas exchange positions, but not the state of a target; use a contour kernel"
         require(target_state is None, "target", "a target with a state", remedy)
         pairs = [target.evaluate(own, x) for own, x in zip(inputs, position, strict=True)]
         return tuple(energy for energy, _ in pairs), tuple(gradient for _, gradient in pairs), None
@@ -88,6 +98,9 @@ class ReplicaExchange(Kernel):
 
     def draw(self, state: ReplicaState) -> Position:
         return state.replicas[0].position
+
+    def watched(self, state: ReplicaState) -> tuple[Position, ...]:
+        return state.position
 
     def prepare(self, key: PRNGKeyArray, position: tuple[Position, ...], steps: Int[Array, " steps"]) -> ReplicaInputs:
         swap_key, *keys = jax.random.split(key, 1 + len(self.dynamics))
@@ -109,7 +122,7 @@ class ReplicaExchange(Kernel):
             accepted.append(swap)
         # Positions change places, velocities do not: each keeps those of its own temperature.
         moved = tuple(
-            one.move(settings, replica._replace(position=x), energy, gradient)[0]
+            one.move(settings, replica.at(x), energy, gradient)[0]
             for one, settings, replica, x, energy, gradient in zip(
                 self.dynamics, inputs.replicas, state.replicas, positions, energies, gradients, strict=True
             )

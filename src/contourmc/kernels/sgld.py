@@ -7,17 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from contourmc.kernels.base import (
-    Dynamics,
-    Flatten,
-    Info,
-    LangevinInputs,
-    Position,
-    describe_point,
-    multiply,
-    unflattened,
-)
-from contourmc.schedules import Schedule
+from contourmc._core.pytrees import Position
+from contourmc.kernels.dynamics import IncrementalDynamics, LangevinInputs, add_noise
+from contourmc.kernels.schedules import Schedule
 
 
 class SGLDState(NamedTuple):
@@ -26,9 +18,12 @@ class SGLDState(NamedTuple):
     position: Position
     steps: Int[Array, ""]
 
+    def at(self, position: Position) -> "SGLDState":
+        return self._replace(position=position)
+
 
 @dataclass(frozen=True)
-class SGLD(Dynamics):
+class SGLD(IncrementalDynamics):
     """x_{k+1} = x_k − ε ∇U(x_k) + √(2τε) w_k,   w_k ~ N(0, I).
 
     On a Gaussian of unit variance at τ = 1 the stationary variance is exactly 1 / (1 − ε/2).
@@ -37,20 +32,9 @@ class SGLD(Dynamics):
     def init(self, position: Position) -> SGLDState:
         return SGLDState(position, jnp.zeros((), jnp.int32))
 
-    def move(
-        self,
-        inputs: LangevinInputs,
-        state: SGLDState,
-        energy: Array,
-        gradient: Position,
-        flatten: Flatten = unflattened,
-    ) -> tuple[SGLDState, Info]:
-        info = describe_point(energy, flatten)
-        gradient = multiply(info.multiplier, gradient)
-        position = jax.tree.map(lambda x, g: x - inputs.step_size.astype(x.dtype) * g, state.position, gradient)
-        if inputs.noise is not None:
-            position = jax.tree.map(jnp.add, position, inputs.noise)
-        return SGLDState(position, state.steps + 1), info
+    def displace(self, inputs: LangevinInputs, state: SGLDState, gradient: Position) -> tuple[Position, SGLDState]:
+        drift = jax.tree.map(lambda g: -inputs.step_size.astype(g.dtype) * g, gradient)
+        return add_noise(drift, inputs.noise), state._replace(steps=state.steps + 1)
 
 
 def sgld(step_size: Schedule, temperature: Schedule = 1.0) -> SGLD:

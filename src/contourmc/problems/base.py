@@ -1,4 +1,4 @@
-"""What every problem of the gallery gives: an energy, where to start, the truth, and the distance to it."""
+"""What every problem of the gallery has: an energy, a start, the truth, and the distance to it."""
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from contourmc.checks import require
-from contourmc.samples import Samples
+from contourmc._core.checks import require
+from contourmc.draws.samples import Samples
 
 
 class Truth(NamedTuple):
@@ -25,10 +25,10 @@ class Problem(ABC):
     """A distribution with many modes whose truth is known.
 
     A position is an array of shape (dimension,), or () for a problem on the line.
-    Keep one instance where runs should compile once: a bound method equals only that of the same instance.
+    Use the same instance for all runs: a second one with equal settings has another `energy`, and compiles again.
 
-    name: a short name to call it by.
-    beyond: why contour sampling is expected to fail on it, in words; empty where it is not.
+    name: a short name.
+    beyond: why contour sampling is expected to fail on it, in words; empty if it is not expected to fail.
     """
 
     _: KW_ONLY
@@ -42,7 +42,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def start(self) -> Float[np.ndarray, "*shape"]:
-        """A position inside one mode, where all chains start; not the most probable mode if there is a choice."""
+        """A position inside one mode, where all chains start; not in the most probable mode, unless all are alike."""
 
     @abstractmethod
     def mode(self, x: np.ndarray) -> Int[np.ndarray, "*batch"]:
@@ -50,11 +50,11 @@ class Problem(ABC):
 
     @abstractmethod
     def draw(self, count: int, seed: int = 0) -> Float[np.ndarray, " count *shape"]:
-        """Independent draws from the distribution; NotImplementedError where there is no way to make them."""
+        """Independent draws from the distribution; raises NotImplementedError if there is no way to make them."""
 
     @abstractmethod
     def _find_truth(self) -> Truth:
-        """Masses and moments, found once an instance; the masses are those of the labels that `mode` gives."""
+        """Masses and moments, computed once per instance; the masses are those of the labels that `mode` gives."""
 
     @cached_property
     def _truth(self) -> Truth:

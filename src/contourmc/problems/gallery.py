@@ -18,7 +18,7 @@ from contourmc.problems.twenty_five_gaussians import TwentyFiveGaussians
 def gallery() -> dict[str, Problem]:
     """Every problem by its name, the easy ones first; the same instances at every call.
 
-    A problem with words in its `beyond` is one that contour sampling is expected to fail on.
+    Contour sampling is expected to fail on the problems whose `beyond` is not empty.
     """
     return {problem.name: problem for problem in _problems()}
 
@@ -58,7 +58,7 @@ def _problems() -> tuple[Problem, ...]:
 
 
 def _ends(dimension: int, apart: float) -> tuple[tuple[float, ...], ...]:
-    """Two points about the origin, on the diagonal."""
+    """Two points on the diagonal, symmetric about the origin."""
     half = apart / (2 * dimension**0.5)
     return ((-half,) * dimension, (half,) * dimension)
 
@@ -69,7 +69,7 @@ def _corners(count: int, dimension: int, apart: float) -> tuple[tuple[float, ...
 
 
 def _anisotropic() -> Problem:
-    """Standard deviations from 0.1 to 10, the same in both components, 10 of them apart in the fifth coordinate."""
+    """Standard deviations from 0.1 to 10, equal in both components, which lie 10 of them apart in coordinate 5."""
     scales = tuple(np.geomspace(0.1, 10.0, 10).tolist())
     means = tuple(tuple(side * 5 * scale * (i == 4) for i, scale in enumerate(scales)) for side in (-1, 1))
     return MultivariateMixture((0.4, 0.6), means, (scales, scales), name="anisotropic-10d")

@@ -1,13 +1,14 @@
 """A mixture of Gaussians on the line: the paper's first simulation."""
 
 from dataclasses import KW_ONLY, dataclass
+from functools import lru_cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from contourmc.partition import Partition
+from contourmc.flattening.partition import Partition
 from contourmc.problems.base import Problem, Truth
 
 
@@ -66,10 +67,8 @@ class GaussianMixture(Problem):
         return x, energy, probability / probability.sum()
 
     def theta(self, partition: Partition) -> Float[np.ndarray, " bins"]:
-        """The true probability of every energy bin, by quadrature in float64."""
-        _, energy, probability = self.grid(2_000_001)
-        index = np.clip(np.ceil((energy - partition.low) / partition.width), 0, partition.bins - 1)
-        return np.bincount(index.astype(int), probability, minlength=partition.bins)
+        """The true probability of every energy bin, by quadrature in float64; the array is read-only."""
+        return _theta(self, partition)
 
     def _log_terms(self, x: np.ndarray) -> Float[np.ndarray, " components *batch"]:
         """log w_i N(x; μ_i, σ_i²) for every component, without the constant ½ log 2π."""
@@ -84,3 +83,19 @@ class GaussianMixture(Problem):
         x, _, probability = self.grid()
         masses = np.bincount(self.mode(x), probability, minlength=len(self.weights))
         return Truth(masses, np.array(self.mean), np.array(self.variance))
+
+
+@lru_cache(maxsize=32)
+def _theta(mixture: GaussianMixture, partition: Partition) -> Float[np.ndarray, " bins"]:
+    _, energy, probability = mixture.grid(2_000_001)
+    theta = bin_probabilities(energy, probability, partition)
+    theta.setflags(write=False)  # it is shared by all who ask
+    return theta
+
+
+def bin_probabilities(
+    energy: Float[np.ndarray, " points"], probability: Float[np.ndarray, " points"], partition: Partition
+) -> Float[np.ndarray, " bins"]:
+    """The probability of every energy bin, from the energies and probabilities of a grid's points."""
+    index = np.clip(np.ceil((energy - partition.low) / partition.width), 0, partition.bins - 1)
+    return np.bincount(index.astype(int), probability, minlength=partition.bins)

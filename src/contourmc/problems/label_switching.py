@@ -1,4 +1,4 @@
-"""The posterior of a mixture's component means, which does not know which component is which."""
+"""The posterior of the means of a mixture, which is symmetric under permutations of the components."""
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -36,7 +36,7 @@ class LabelSwitching(Problem):
         return np.repeat(CENTRES, EACH) + np.random.default_rng(0).normal(size=3 * EACH)
 
     def energy(self, x: Float[Array, " 3"]) -> Float[Array, ""]:
-        """U(μ), as above; taking out the nearest mean's term keeps it finite far from the data."""
+        """U(μ), as above; factoring out the term of the nearest mean keeps it finite far from the data."""
         squares = (jnp.asarray(self.data, x.dtype) - x[:, None]) ** 2
         nearest = jax.lax.stop_gradient(jnp.min(squares, axis=0))
         likelihood = jnp.log(jnp.sum(jnp.exp(0.5 * (nearest - squares)), axis=0)) - 0.5 * nearest
@@ -56,10 +56,10 @@ class LabelSwitching(Problem):
         raise NotImplementedError(f"{self.name} has no exact draws; its truth is known by symmetry and quadrature")
 
     def _find_truth(self) -> Truth:
-        """One mean's marginal moments: those of all three, which are alike.
+        """The marginal moments of one mean; by symmetry, those of all three.
 
-        The rule is the rectangle's on points 0.1 apart, less than half a posterior standard deviation, where it
-        is exact to many digits. Equal means are left out: they hold less than e⁻¹² of a mode's density.
+        By the rectangle rule on points 0.1 apart, less than half a posterior standard deviation, where it is exact
+        to many digits. Points with equal means are omitted: their density is below e⁻¹² of that of a mode.
         """
         line = np.arange(-60, 61) * 0.1
         chances = np.exp(-0.5 * (self.data - line[:, None]) ** 2)

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from contourmc.checks import require
+from contourmc._core.checks import require
 from contourmc.problems.base import Problem, Truth
 
 NEGLIGIBLE = 1e-3  # overlap below which a component's weight is taken as the mass of its label
-COUNTED = 1_000_000  # draws that are counted where it is not
+COUNTED = 1_000_000  # draws that are counted to find the masses otherwise
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class MultivariateMixture(Problem):
 
     @property
     def overlap(self) -> float:
-        """A bound on the probability that another component than x's own is most responsible for x.
+        """A bound on the probability that the component most responsible for x is not the one that x was drawn from.
 
         Σ_{j<k} √(w_j w_k) ∫√(N_j N_k), where ∫√(N_j N_k) = Π_i √(2σ_ji σ_ki/s_i²)·exp(−(μ_ji − μ_ki)²/(4 s_i²)),
         s_i² = σ_ji² + σ_ki².

@@ -12,7 +12,7 @@ from contourmc.problems.quadrature import draw_from_grid, moments, normalise
 
 @dataclass(frozen=True)
 class NineModes(Problem):
-    """The paper's two-dimensional target: U(x) = Σ_i (x_i² − 10·cos(1.2π x_i))/3, held in by a regulariser.
+    """The paper's two-dimensional target: U(x) = Σ_i (x_i² − 10·cos(1.2π x_i))/3, confined by a regulariser.
 
     The regulariser of the supplement, (‖x‖² − 7)·1[‖x‖² > 7], leaves nine modes on a 3 × 3 grid, at 0 and
     about ±1.63 in each coordinate; the centre is the most probable, the corners the least. Barriers are 6 to 7.

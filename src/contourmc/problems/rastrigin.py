@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from contourmc.problems.base import Problem, Truth
 from contourmc.problems.quadrature import draw_from_grid, midpoints, moments, normalise
 
-REACH = 6.5  # the density of a coordinate is below e⁻⁴⁰ from here on
+REACH = 6.5  # beyond it the density of a coordinate is below e⁻⁴⁰
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from contourmc.problems.base import Problem, Truth
 from contourmc.problems.quadrature import draw_from_grid, midpoints, moments, normalise
 
 TILT_ANGLE = 0.3  # so that no two wells are alike
-CORE = 0.1  # rounds off the centre, where an angle has no gradient
+CORE = 0.1  # rounds off the centre, where the angle has no gradient
 
 
 @dataclass(frozen=True)

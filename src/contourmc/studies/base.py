@@ -1,9 +1,10 @@
-"""What a study is: a function that runs an experiment of the paper and says how it compares."""
+"""What a study is: an experiment of the paper, run again and compared with what the paper says."""
 
 import json
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What is asked for; None stands for the paper's or the study's own number.
+    """What the user asked for; None stands for the study's default.
 
     steps: of each chain.
     epochs: passes through the data, for a study on data.
     seeds: independent repetitions.
-    quick: the same code in under a minute, with fewer steps and seeds.
+    quick: the same code in well under a minute, with fewer steps and seeds.
     data: the local folder of the data sets.
     """
 
@@ -31,14 +32,14 @@ class Options:
     data: Path | None = None
 
     def choose(self, *, steps: int, seeds: int, quick_steps: int, quick_seeds: int) -> tuple[int, int]:
-        """The number of steps and seeds: as asked for, else the quick or the full numbers."""
+        """The number of steps and seeds: as asked for, or else the quick or the full numbers."""
         default_steps, default_seeds = (quick_steps, quick_seeds) if self.quick else (steps, seeds)
         return self.steps or default_steps, self.seeds or default_seeds
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what we measured, and whether the two agree (None: not to be compared)."""
+    """What the paper says, what we measured, and whether the two agree (None: no verdict)."""
 
     paper: str
     ours: str
@@ -47,11 +48,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a study.
+    """The outcome of a study.
 
-    claims: the paper's statements beside our measurements.
+    claims: the paper's claims, each with our measurement.
     results: every number, as plain data.
-    figures: by file name without an ending.
+    figures: by file name without extension.
     notes: paragraphs of Markdown below the table of claims.
     """
 
@@ -63,16 +64,24 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Study:
-    """name: on the command line.  summary: one line.  title: of the report.  run: the experiment itself."""
+    """name: on the command line.
+    summary: one line about it.
+    title: of the report.
+    module: where its function `run`, from Options to an Outcome, is; imported when the study runs.
+    """
 
     name: str
     summary: str
     title: str
-    run: Callable[[Options], Outcome]
+    module: str
+
+    def run(self, options: Options) -> Outcome:
+        """Run the experiment."""
+        return import_module(self.module).run(options)
 
 
 def write(study: Study, options: Options, outcome: Outcome, seconds: float, out: Path) -> list[Path]:
-    """results.json, report.md and every figure as PNG and PDF; returns the files."""
+    """Write results.json, report.md and every figure as PNG and PDF; returns the files."""
     about = {
         "study": study.name,
         "quick": options.quick,
@@ -81,19 +90,26 @@ def write(study: Study, options: Options, outcome: Outcome, seconds: float, out:
         "machine": platform.machine(),
     }
     files = [out / "results.json", out / "report.md"]
-    files[0].write_text(json.dumps({"about": about, **outcome.results}, indent=2) + "\n")
-    files[1].write_text(_report(study, options, outcome, seconds))
-    for name, figure in outcome.figures.items():
-        for ending in ("png", "pdf"):
-            file = out / f"{name}.{ending}"
-            figure.savefig(file, dpi=130)
-            files.append(file)
+    files[0].write_text(json.dumps({"about": about, **outcome.results}, indent=2) + "\n", encoding="utf-8")
+    files[1].write_text(_report(study, options, outcome, seconds), encoding="utf-8")
+    files += [file for name, figure in outcome.figures.items() for file in _save(figure, out / name)]
+    return files
+
+
+def _save(figure: "Figure", stem: Path) -> list[Path]:
+    """Write a figure as PNG and PDF, and close it."""
+    import matplotlib.pyplot as plt
+
+    files = [stem.with_suffix(".png"), stem.with_suffix(".pdf")]
+    for file in files:
+        figure.savefig(file, dpi=130)
+    plt.close(figure)
     return files
 
 
 _VERDICTS = (
-    "The paper states most of this in words. A verdict compares our measurement with a threshold of our own, which"
-    " stands in the source of the study; several were set after first results had been seen."
+    "The paper states most of these claims in words. A verdict compares our measurement with a threshold that we chose;"
+    " it is in the source of the study. Several thresholds were set after the first results had been seen."
 )
 
 

@@ -1,27 +1,29 @@
-"""Figure 3: the nine-mode target in two dimensions, with the numbers that the paper's figure leaves out."""
+"""Figure 3: the target with nine modes in two dimensions, with the numbers that the paper's figure does not give."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from contourmc.kernels.base import Dynamics, Kernel
+from contourmc._core.describe import describe
+from contourmc.draws.samples import Samples
+from contourmc.engine.run import DivergenceError
+from contourmc.flattening.partition import Partition
+from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import contour, csgld
+from contourmc.kernels.dynamics import Dynamics
 from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
+from contourmc.kernels.schedules import CyclicCosine, Polynomial
 from contourmc.kernels.sgld import sgld
-from contourmc.partition import Partition
 from contourmc.problems import NineModes
-from contourmc.run import DivergenceError
-from contourmc.samples import Samples
 from contourmc.sampling import sample
-from contourmc.schedules import CyclicCosine, Polynomial
-from contourmc.settings import describe
-from contourmc.studies.base import Claim, Options, Outcome, Study
-from contourmc.targets import NoisyEnergy
+from contourmc.studies.base import Claim, Options, Outcome
+from contourmc.targets.energies import NoisyEnergy
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,17 +34,20 @@ TARGET = NoisyEnergy(PROBLEM.energy, gradient_variance=VARIANCE, energy_variance
 THIN = 10
 SEARCH_SEED, FINAL_SEED = 1000, 0
 
-# How each method is made from the numbers of a search: (step size, the method's own knobs).
-Maker = Callable[..., Kernel]
+# The numbers that a search varies: the step size, and what else the method has.
+Numbers = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Method:
-    """make: the kernel from one row of settings.  papers: the paper's kernel.  grid: twelve rows to search."""
+    """make: the kernel with some numbers.
+    papers: the kernel with the paper's settings, for a number of steps; None for a method that is not in the paper.
+    grid: the twelve settings to search.
+    """
 
-    make: Maker
+    make: Callable[..., Kernel]
     papers: Callable[[int], Kernel] | None
-    grid: tuple[tuple[Any, ...], ...]
+    grid: tuple[Numbers, ...]
 
 
 def _exchange(dynamics: Callable[..., Dynamics], step_size: float, hot: float) -> Kernel:
@@ -51,62 +56,69 @@ def _exchange(dynamics: Callable[..., Dynamics], step_size: float, hot: float) -
 
 
 def _contour(dynamics: Callable[..., Dynamics], step_size: float, zeta: float, width: float) -> Kernel:
-    """Bins from just above the second-lowest kind of mode to above the barriers, at an energy of 0.3."""
+    """Bins from just above the second-lowest kind of mode to above the barriers, which reach an energy of 0.3."""
     return contour(dynamics(step_size), Partition(-5.5, width, 2 + round(8 / width)), zeta=zeta)
 
 
-def _rows(*knobs: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
-    """All combinations, the first knob slowest."""
-    grids = np.meshgrid(*(np.arange(len(knob)) for knob in knobs), indexing="ij")
-    indices = np.stack([grid.ravel() for grid in grids], axis=-1)
-    return tuple(tuple(knob[i] for knob, i in zip(knobs, row, strict=True)) for row in indices)
+def _grid(*values: tuple[Any, ...]) -> tuple[Numbers, ...]:
+    """All combinations; the last number varies fastest."""
+    return tuple(product(*values))
 
 
 STEPS12 = (0.001, 0.002, 0.003, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.025, 0.03)
 PAPERS_OMEGA = Polynomial(10.0, 0.8, 100.0, cap=0.003)
 HEAVY = partial(langevin, momentum=0.8)
-# At their best settings replica exchange and contour move by Langevin dynamics of second order, which serves both;
-# the last two, by SGLD itself, show what that is worth. SGLD alone does better as it is: its error heats it.
+# At their best settings replica exchange and contour sampling use the second-order scheme for Langevin dynamics, which
+# is better for both; the last two methods use SGLD's first-order steps, to show how much that matters. SGLD by itself
+# does better with first-order steps, whose error acts like a higher temperature.
 METHODS: Mapping[str, Method] = {
     "SGLD": Method(sgld, lambda steps: sgld(0.001), tuple((step,) for step in STEPS12)),
     "cycSGLD": Method(
         lambda value, period: sgld(CyclicCosine(value, period)),
         lambda steps: sgld(CyclicCosine(0.005, max(1, steps // 20))),
-        _rows((0.005, 0.01, 0.02, 0.04), (1_000, 5_000, 20_000)),
+        _grid((0.005, 0.01, 0.02, 0.04), (1_000, 5_000, 20_000)),
     ),
     "reSGLD": Method(
         partial(_exchange, langevin),
         lambda steps: _exchange(sgld, 0.001, 3.0),
-        _rows((0.01, 0.015, 0.02, 0.03), (3.0, 6.0, 10.0)),
+        _grid((0.01, 0.015, 0.02, 0.03), (3.0, 6.0, 10.0)),
     ),
     "CSGLD": Method(
         partial(_contour, langevin),
         lambda steps: csgld(
             0.001, Partition(-6.5, 0.25, 100), zeta=0.75, omega=PAPERS_OMEGA, scheme="left", weights="step"
         ),
-        _rows((0.02, 0.025, 0.03), (0.75, 1.0), (1.0, 2.0)),
+        _grid((0.02, 0.025, 0.03), (0.75, 1.0), (1.0, 2.0)),
     ),
-    "reSGLD\nmomentum": Method(partial(_exchange, HEAVY), None, _rows((0.006, 0.01, 0.015, 0.02), (3.0, 6.0, 10.0))),
-    "CSGLD\nmomentum": Method(partial(_contour, HEAVY), None, _rows((0.006, 0.01, 0.015), (0.75, 1.0), (1.0, 2.0))),
-    "reSGLD\nfirst order": Method(partial(_exchange, sgld), None, _rows((0.006, 0.01, 0.015, 0.02), (3.0, 6.0, 10.0))),
-    "CSGLD\nfirst order": Method(partial(_contour, sgld), None, _rows((0.006, 0.01, 0.015), (0.75, 1.0), (1.0, 2.0))),
+    "reSGLD\nmomentum": Method(partial(_exchange, HEAVY), None, _grid((0.006, 0.01, 0.015, 0.02), (3.0, 6.0, 10.0))),
+    "CSGLD\nmomentum": Method(partial(_contour, HEAVY), None, _grid((0.006, 0.01, 0.015), (0.75, 1.0), (1.0, 2.0))),
+    "reSGLD\nfirst order": Method(partial(_exchange, sgld), None, _grid((0.006, 0.01, 0.015, 0.02), (3.0, 6.0, 10.0))),
+    "CSGLD\nfirst order": Method(partial(_contour, sgld), None, _grid((0.006, 0.01, 0.015), (0.75, 1.0), (1.0, 2.0))),
+}
+QUICK = ("reSGLD", "CSGLD")  # the methods that a quick run compares at their best settings
+# Pairs of methods that take the same kind of steps, and what the claim about them is called.
+PAIRS = {
+    ("CSGLD", "reSGLD"): "CSGLD is at least as good as reSGLD",
+    ("CSGLD\nmomentum", "reSGLD\nmomentum"): "the same with momentum",
+    ("CSGLD\nfirst order", "reSGLD\nfirst order"): "the same with first-order steps, as in the paper",
 }
 
 
 def run(options: Options) -> Outcome:
-    """The paper's settings, a search of equal budget for each method, and the best settings on fresh seeds."""
+    """The paper's settings; a search with the same budget for each method; the best settings on fresh seeds."""
     steps, seeds = options.choose(steps=200_000, seeds=20, quick_steps=20_000, quick_seeds=2)
     papers = {
         name: _measure(method.papers(steps), steps, seeds, FINAL_SEED)
         for name, method in METHODS.items()
         if method.papers is not None
     }
-    best = {name: _search(name, steps, seeds, 1 if options.quick else 12) for name in METHODS}
+    names, budget = (QUICK, 1) if options.quick else (tuple(METHODS), 12)
+    best = {name: _search(name, steps, seeds, budget) for name in names}
     results = {
         "truth": PROBLEM.masses.tolist(),
         "papers_settings": {name: outcome.numbers for name, outcome in papers.items()},
         "best_settings": {name: outcome.numbers for name, outcome in best.items()},
-        "budget": {"settings": 1 if options.quick else 12, "seeds": 4, "evaluations": steps},
+        "budget": {"settings": budget, "seeds": 4, "evaluations": steps},
     }
     figures = {"figure3": _panels(papers), "comparison": _bars(papers, best)}
     return Outcome(_claims(papers, best, seeds), results, figures, _notes(steps, seeds))
@@ -144,20 +156,20 @@ def _measure(kernel: Kernel, steps: int, seeds: int, seed: int) -> Measured:
 
 
 def _search(name: str, evaluations: int, seeds: int, budget: int) -> Measured:
-    """The settings of least total variation over four seeds of their own, measured again on the others."""
+    """The best settings, chosen by total variation over four search seeds, and measured again on the final seeds."""
     method = METHODS[name]
-    scores: dict[tuple[Any, ...], float] = {}
-    for row in method.grid[-budget:]:
-        kernel = method.make(*row)
+    scores: dict[Numbers, float] = {}
+    for numbers in method.grid[-budget:]:
+        kernel = method.make(*numbers)
         try:
             found = _measure(kernel, evaluations // kernel.evaluations, 4, SEARCH_SEED)
         except DivergenceError:
-            scores[row] = 1.0  # nothing is farther than this
+            scores[numbers] = 1.0  # the largest total variation there is
         else:
-            scores[row] = found.numbers["total_variation"]
-    kernel = method.make(*min(scores, key=lambda row: scores[row]))
+            scores[numbers] = found.numbers["total_variation"]
+    kernel = method.make(*min(scores, key=lambda numbers: scores[numbers]))
     best = _measure(kernel, evaluations // kernel.evaluations, seeds, FINAL_SEED)
-    searched = [{"settings": list(row), "total_variation": score} for row, score in scores.items()]
+    searched = [{"settings": list(numbers), "total_variation": score} for numbers, score in scores.items()]
     return Measured(best.numbers | {"searched": searched}, best.samples)
 
 
@@ -172,7 +184,6 @@ def _claims(papers: Mapping[str, Measured], best: Mapping[str, Measured], seeds:
         return measured.numbers["total_variation"]
 
     sgld_, cyc, re, contour_ = (papers[name] for name in ("SGLD", "cycSGLD", "reSGLD", "CSGLD"))
-    re_heavy, contour_heavy, re_first, contour_first = list(METHODS)[4:]
     nine = best["CSGLD"].numbers["seeds_with_all_nine"] == seeds
     return [
         Claim("SGLD identifies only three modes", tell(sgld_), sgld_.numbers["modes_found"] < 5),
@@ -184,39 +195,35 @@ def _claims(papers: Mapping[str, Measured], best: Mapping[str, Measured], seeds:
         Claim("reSGLD is much better; corners are difficult", tell(re), distance(re) < distance(cyc)),
         Claim("CSGLD achieves a remarkable performance", tell(contour_), distance(contour_) <= distance(re)),
         Claim("– (best settings) CSGLD finds all nine modes", tell(best["CSGLD"]), nine),
-        Claim(
-            "– (best settings, equal evaluations) CSGLD is at least as good as reSGLD",
-            f"CSGLD {distance(best['CSGLD']):.3f}, reSGLD {distance(best['reSGLD']):.3f}",
-            distance(best["CSGLD"]) <= distance(best["reSGLD"]),
-        ),
-        Claim(
-            "– (best settings, equal evaluations) the same with momentum",
-            f"CSGLD {distance(best[contour_heavy]):.3f}, reSGLD {distance(best[re_heavy]):.3f}",
-            distance(best[contour_heavy]) <= distance(best[re_heavy]),
-        ),
-        Claim(
-            "– (best settings, equal evaluations) the same with first-order steps, as in the paper",
-            f"CSGLD {distance(best[contour_first]):.3f}, reSGLD {distance(best[re_first]):.3f}",
-            distance(best[contour_first]) <= distance(best[re_first]),
+        *(
+            Claim(
+                f"– (best settings, equal evaluations) {claim}",
+                f"CSGLD {distance(best[ours]):.3f}, reSGLD {distance(best[other]):.3f}",
+                distance(best[ours]) <= distance(best[other]),
+            )
+            for (ours, other), claim in PAIRS.items()
+            if ours in best
         ),
     ]
 
 
 def _notes(steps: int, seeds: int) -> list[str]:
     return [
-        f"The paper's settings run {steps:,} iterations each, for which reSGLD spends two evaluations of the gradient;"
-        f" the best settings are compared at {steps:,} evaluations for all. Total variation is over the nine mode"
-        f" cells, against quadrature, for each of {seeds} seeds; a mode counts as found with 100 steps in its cell.",
+        f"With the paper's settings every method makes {steps:,} steps, each of which costs reSGLD two evaluations of"
+        f" the gradient; the best settings are compared at {steps:,} evaluations for all. Total variation is over the"
+        f" cells of the nine modes, against quadrature, for each of {seeds} seeds; a mode counts as found with 100"
+        " steps in its cell.",
         "Best settings: every method had twelve settings, listed in results.json, each tried on four seeds that"
-        " the final comparison does not use. All chains start at the centre; a twentieth of each run is burn-in.",
-        "At the best settings reSGLD and CSGLD alike move by Langevin dynamics of second order (`langevin`, one"
-        " evaluation a step like SGLD); `first order` is SGLD's own step. SGLD and cycSGLD, which need the heat of its"
-        " error to cross, keep it.",
+        " the final comparison does not use. (A quick run tries one setting, of reSGLD and CSGLD only.) All chains"
+        " start at the centre; a twentieth of each run is burn-in.",
+        "At the best settings both reSGLD and CSGLD use the second-order scheme for Langevin dynamics (`langevin`, one"
+        " evaluation a step like SGLD); `first order` means the steps of SGLD. SGLD and cycSGLD keep these: their error"
+        " acts like a higher temperature, without which the two would not cross.",
     ]
 
 
 def _panels(papers: Mapping[str, Measured]) -> "Figure":
-    """Figure 3: the truth, and one run of each method at the paper's settings; CSGLD resampled."""
+    """Figure 3: the truth, and one chain of each method at the paper's settings, resampled by its weights."""
     import matplotlib.pyplot as plt
 
     x, energy = PROBLEM.grid(301, 2.8)
@@ -228,7 +235,7 @@ def _panels(papers: Mapping[str, Measured]) -> "Figure":
         weights = measured.samples.weights[0]
         chosen = np.random.default_rng(0).choice(len(draws), len(draws), p=weights / weights.sum())
         ax.hist2d(*draws[chosen].T, bins=90, range=[[-2.8, 2.8]] * 2, cmap="viridis", rasterized=True)
-        ax.set_title(f"{name}: {measured.numbers['modes_found']:.1f} modes a seed", fontsize=15)
+        ax.set_title(f"{name}: {measured.numbers['modes_found']:.1f} modes per seed", fontsize=15)
     for ax in axes:
         ax.set_xlabel("x₁", fontsize=13)
         ax.set(aspect="equal", xlim=(-2.8, 2.8), ylim=(-2.8, 2.8))
@@ -241,24 +248,17 @@ def _bars(papers: Mapping[str, Measured], best: Mapping[str, Measured]) -> "Figu
     import matplotlib.pyplot as plt
 
     figure, ax = plt.subplots(figsize=(12, 5), layout="constrained")
+    shown = [name for name in METHODS if name in papers or name in best]
     for shift, label, measured, color in (
         (-0.2, "the paper's settings, equal iterations", papers, "#D55E00"),
-        (0.2, "best of twelve settings, equal evaluations", best, "#0072B2"),
+        (0.2, "best settings, equal evaluations", best, "#0072B2"),
     ):
-        places = [list(METHODS).index(name) + shift for name in measured]
+        places = [shown.index(name) + shift for name in measured]
         heights = [one.numbers["total_variation"] for one in measured.values()]
         errors = [one.numbers["standard_error"] or 0.0 for one in measured.values()]
         bars = ax.bar(places, heights, 0.38, yerr=errors, color=color, label=label, capsize=3)
         ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=11)
-    ax.set_xticks(range(len(METHODS)), list(METHODS), fontsize=12)
+    ax.set_xticks(range(len(shown)), shown, fontsize=12)
     ax.set_ylabel("total variation over the nine modes", fontsize=13)
     ax.legend(frameon=False, fontsize=12)
     return figure
-
-
-MULTIMODAL = Study(
-    "multimodal-2d",
-    "Nine modes in two dimensions: SGLD, cycSGLD, reSGLD and CSGLD, at the paper's and at their best settings.",
-    "Figure 3: a synthetic multi-modal distribution",
-    run,
-)

@@ -1,19 +1,18 @@
-"""Figure 2 (a–d) of the paper: where SGLD and CSGLD walk on the energy landscape of the mixture."""
+"""Figure 2 (a–d) of the paper: where SGLD and CSGLD go on the energy landscape of the mixture."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contourmc.kernels.base import Kernel
+from contourmc.draws.samples import Samples
+from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import csgld
 from contourmc.kernels.sgld import sgld
-from contourmc.partition import Partition
 from contourmc.problems import GaussianMixture
-from contourmc.samples import Samples
-from contourmc.sampling import sample
-from contourmc.studies.base import Claim, Options, Outcome, Study
-from contourmc.targets import NoisyEnergy
+from contourmc.sampling import sample, start
+from contourmc.studies.base import Claim, Options, Outcome
+from contourmc.targets.energies import NoisyEnergy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,16 +21,16 @@ if TYPE_CHECKING:
 PROBLEM = GaussianMixture()
 PARTITION = Partition(low=2.0, width=1.0, bins=50)  # both optima (1.43 and 1.84) lie in bin 0
 ZETA = 0.75
-LAG = 100  # steps over which a jump is measured, whatever the thinning of a panel
+LAG = 100  # steps over which a jump is measured
 SMALL = 0.5  # below it, a multiplier counts as small
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A stretch of a run, every step of it: (chain, step).
+    """Every step in some part of a run: (chain, step).
 
-    thin: one point in so many is drawn.
-    levels: the multiplier of every energy bin by the θ at the end of the stretch, the mean over chains.
+    thin: the picture shows one step in so many.
+    levels: the multiplier of every energy bin, from θ at the end, averaged over the chains; None without θ.
     """
 
     title: str
@@ -49,14 +48,7 @@ def run(options: Options) -> Outcome:
     """Sample the four panels, measure crossings and jumps, and draw."""
     steps, seeds = options.choose(steps=1_000_000, seeds=20, quick_steps=100_000, quick_seeds=4)
     window, chains = max(2, min(100_000, steps // 2)), max(2, seeds)  # a spread needs two chains
-    contour = csgld(0.1, PARTITION, zeta=ZETA, scheme="left", weights="step")  # as in the paper
-    early, late = min(1_000, window), f"CSGLD, late: the last {window:,} of {steps:,}"
-    panels = {
-        "sgld": _panel(f"SGLD: {window:,} steps", sgld(0.1), window, window, window // 1_000, chains),
-        "early": _panel(f"CSGLD, early: {early:,} steps", contour, early, early, early // 100, chains),
-        "mid": _panel(f"CSGLD, mid: {window:,} steps", contour, window, window, window // 1_000, chains),
-        "late": _panel(late, contour, steps, window, window // 1_000, chains),
-    }
+    panels = make_panels(steps, window, chains)
     results: dict[str, Any] = {name: _measure(panel) for name, panel in panels.items()}
     results |= {"steps": steps, "chains": chains, "low": PARTITION.low, "small_multiplier": SMALL}
     note = (
@@ -64,20 +56,38 @@ def run(options: Options) -> Outcome:
         "crossing is a move from within 2 of one mode to within 2 of the other. The zones come from θ at the "
         "end of each panel (log θ averaged over the chains). The paper does not say where its partition "
         f"begins; ours begins at u₁ = {PARTITION.low:g}. In the lowest bin, which holds both optima, the "
-        "scheme of the paper leaves the multiplier at 1: the bouncy zone surrounds the optima."
+        "paper's scheme leaves the multiplier at 1: the bouncy zone surrounds the optima."
     )
     return Outcome(_claims(results), results, {"trajectories": _figure(panels, results)}, (note,))
 
 
-def _panel(title: str, kernel: Kernel, steps: int, window: int, thin: int, chains: int) -> Panel:
-    """The last `window` of a number of steps."""
-    target = NoisyEnergy(PROBLEM.energy, gradient_variance=0.01)
-    samples = sample(target, init=0.0, steps=steps, burn_in=steps - window, thin=1, kernel=kernel, chains=chains)
+def make_panels(steps: int, window: int, chains: int) -> dict[str, Panel]:
+    """SGLD for `window` steps; CSGLD early, after `window` steps, and in the last `window` of all its steps."""
+    target, early = NoisyEnergy(PROBLEM.energy, gradient_variance=0.01), min(1_000, window)
+    settings: dict[str, Any] = dict(init=0.0, thin=1, chains=chains)
+    contour = csgld(0.1, PARTITION, zeta=ZETA, scheme="left", weights="step")  # as in the paper
+    plain = sample(target, kernel=sgld(0.1), steps=window, burn_in=0, **settings)
+    with start(target, kernel=contour, steps=steps, burn_in=0, **settings) as run:
+        run.advance(early)
+        first = run.samples()
+        if window > early:
+            run.advance(window - early)
+        middle = run.samples()
+    last = sample(target, kernel=contour, steps=steps, burn_in=steps - window, **settings)
+    return {
+        "sgld": _panel(f"SGLD: {window:,} steps", plain, window // 1_000),
+        "early": _panel(f"CSGLD, early: {early:,} steps", first, early // 100),
+        "mid": _panel(f"CSGLD, mid: {window:,} steps", middle, window // 1_000),
+        "late": _panel(f"CSGLD, late: the last {window:,} of {steps:,}", last, window // 1_000),
+    }
+
+
+def _panel(title: str, samples: Samples, thin: int) -> Panel:
     return Panel(title, max(1, thin), samples.draws, samples.multipliers, _levels(samples))
 
 
 def _levels(samples: Samples) -> np.ndarray | None:
-    """1 + ζ·s of each bin by the last θ; 1 in the two unbounded bins."""
+    """1 + ζ·s of each bin, from the last θ; 1 in the two unbounded bins."""
     if samples.theta is None:
         return None
     slope = np.diff(np.log(samples.theta).mean(axis=0)) / PARTITION.width
@@ -109,7 +119,7 @@ def _measure(panel: Panel) -> dict[str, Any]:
 
 
 def _crossings(x: np.ndarray) -> tuple[int, int | None]:
-    """How often a chain went from one mode to the other, and the step of the first time."""
+    """How often a chain went from one mode to the other, and the step of the first crossing."""
     side = np.where(np.abs(x + 6) < 2, -1, np.where(np.abs(x - 4) < 2, 1, 0))
     at = np.flatnonzero(side)
     changes = at[1:][np.diff(side[at]) != 0]
@@ -117,14 +127,14 @@ def _crossings(x: np.ndarray) -> tuple[int, int | None]:
 
 
 def _jumps(panel: Panel, mode: float) -> dict[str, Any]:
-    """Distances gone in the next 100 steps from points near a mode with a negative multiplier.
+    """How far the chains get in the next 100 steps from points near a mode with a negative multiplier.
 
-    median, standard_error: of the chains' medians.
+    median, standard_error: the mean of the chains' medians, and its standard error.
     """
-    red = (panel.multipliers < 0) & (np.abs(panel.x - mode) < 3)
+    negative = (panel.multipliers < 0) & (np.abs(panel.x - mode) < 3)
     distances = np.abs(panel.x[:, LAG:] - panel.x[:, :-LAG])
-    by_chain = [gone[begin] for gone, begin in zip(distances, red[:, :-LAG], strict=True) if begin.any()]
-    jumps: dict[str, Any] = {"share_of_steps": float(red.mean())}
+    by_chain = [chain[begins] for chain, begins in zip(distances, negative[:, :-LAG], strict=True) if begins.any()]
+    jumps: dict[str, Any] = {"share_of_steps": float(negative.mean())}
     if len(by_chain) > 1:
         medians = np.array([np.median(chain) for chain in by_chain])
         jumps |= {"median": float(medians.mean()), "standard_error": _error(medians)}
@@ -137,7 +147,7 @@ def _error(values: np.ndarray) -> float:
 
 
 def _ranges(inside: np.ndarray) -> list[tuple[float, float]]:
-    """Which energies a set of inner bins covers, as a list of ranges."""
+    """The ranges of energy that a set of inner bins covers."""
     padded = np.concatenate([[False], inside[1:-1], [False]]).astype(int)
     starts, stops = np.flatnonzero(np.diff(padded) == 1), np.flatnonzero(np.diff(padded) == -1)
     return [(float(PARTITION.edges[a]), float(PARTITION.edges[b])) for a, b in zip(starts, stops, strict=True)]
@@ -196,9 +206,9 @@ def _first(ranges: list[tuple[float, float]]) -> str:
 
 
 def _larger(name: str, before: dict[str, Any], after: dict[str, Any]) -> Claim:
-    """Whether the late jumps are longer than those of another panel, in every mode that has some there.
+    """Whether the late jumps are longer than those of another panel, near every mode where both panels have some.
 
-    It differs where even two standard errors would not make them a tenth longer.
+    The verdict is "differs" if even with two standard errors more they would not be a tenth longer.
     """
     texts, lowest, highest = [], [], []
     for mode, new in after.items():
@@ -250,9 +260,9 @@ def _draw(axis: "Axes", panel: Panel) -> None:
     axis.plot(grid, energy, color="0.35", lw=1.5)
     x = panel.x[0, panel.thin - 1 :: panel.thin]
     points = np.stack([x, np.interp(x, grid, energy)], axis=-1)
-    red = panel.multipliers[0, panel.thin - 1 :: panel.thin] < 0
+    negative = panel.multipliers[0, panel.thin - 1 :: panel.thin] < 0
     chords = np.stack([points[:-1], points[1:]], axis=1)
-    for chosen, color in ((~red, "#0072B2"), (red, "#C00000")):
+    for chosen, color in ((~negative, "#0072B2"), (negative, "#C00000")):
         axis.add_collection(LineCollection(list(chords[chosen[:-1]]), colors=color, lw=0.7, alpha=0.35))
         axis.plot(*points[chosen].T, ".", color=color, ms=3.5)
     axis.set(xlim=(-12.5, 10.5), ylim=(0, 22))
@@ -268,18 +278,10 @@ def _legend(figure: "Figure") -> None:
     from matplotlib.patches import Patch
 
     handles = [
-        Line2D([], [], color="#0072B2", marker=".", label="path"),
+        Line2D([], [], color="#0072B2", marker=".", label="chain"),
         Line2D([], [], color="#C00000", marker=".", label="move with a negative multiplier"),
         Patch(color=_zone(-1.0), label="bouncy zone: multiplier < 0"),
         Patch(color=_zone(0.0), label=f"bouncy zone: multiplier < {SMALL:g}"),
         Patch(color=_zone(1.0), label=f"absorbing zone: ≥ {SMALL:g}"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=12)
-
-
-TRAJECTORIES = Study(
-    name="trajectories",
-    summary="Paths of SGLD and CSGLD on the mixture: the trap, the bouncy zone, the escape (figure 2).",
-    title="Sample paths on the energy landscape (figure 2)",
-    run=run,
-)

@@ -7,11 +7,11 @@ is scaled with N, so that the dynamics of the parameters stay what they are.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import contour
+from contourmc.kernels.schedules import ExponentialDecay, Polynomial, Schedule
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
-from contourmc.partition import Partition
-from contourmc.schedules import ExponentialDecay, Polynomial, Schedule
 
 IMAGES, EPOCHS, BATCH_SIZE = 50_000, 1000, 1000
 MOMENTUM, ZETA = 0.9, 1e6

@@ -9,7 +9,7 @@ import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from contourmc.checks import require
+from contourmc._core.checks import require
 from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, IMAGES
 
 if TYPE_CHECKING:

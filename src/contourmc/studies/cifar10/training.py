@@ -10,22 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from contourmc.arrays import unstack
-from contourmc.checks import require, require_count
-from contourmc.classification import ClassificationAverage, ClassificationPrediction
-from contourmc.datasets import Images
-from contourmc.engine import position_size
-from contourmc.estimates import kish, normalise
-from contourmc.kernels.base import Info
-from contourmc.posterior import Posterior
-from contourmc.priors import GaussianPrior
-from contourmc.progress import Progress
-from contourmc.run import DivergenceError, Run, start_run
-from contourmc.samples import Samples
-from contourmc.settings import describe
+from contourmc._core.checks import require, require_count
+from contourmc._core.describe import describe
+from contourmc._core.info import Info
+from contourmc._core.progress import Progress
+from contourmc._core.pytrees import position_size, unstack
+from contourmc.draws.estimates import kish, normalise
+from contourmc.draws.samples import Samples
+from contourmc.engine.run import DivergenceError, Run, start_run
+from contourmc.predictions.classification import ClassificationAverage, ClassificationPrediction
 from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, ZETA, Length
 from contourmc.studies.cifar10.augmentation import Augmentation
 from contourmc.studies.cifar10.network import CLASSES, ImageLikelihood, ResNet
+from contourmc.studies.datasets import Images
+from contourmc.targets.posterior import Posterior
+from contourmc.targets.priors import GaussianPrior
 
 EVERY = 10  # epochs between evaluations
 BURN_IN = 0.4  # of the run, before models are averaged
@@ -185,8 +184,8 @@ def _results(samples: Samples, history: list[dict[str, Any]]) -> dict[str, Any]:
             "effective_models_by_weight": float(kish(normalise(samples.log_weights[0]))),
             "effective_models_by_theta": float(kish(normalise(samples.log_weights[0] / ZETA))),
         }
-    if samples.path.visits is not None:
-        visited = np.flatnonzero(samples.path.visits[0, -1])
+    if samples.trajectory.visits is not None:
+        visited = np.flatnonzero(samples.trajectory.visits[0, -1])
         results["bins_visited"] = [int(visited[0]), int(visited[-1])]
     return results
 

@@ -12,26 +12,27 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from contourmc import datasets
-from contourmc.kernels.base import Dynamics, Kernel
+from contourmc.flattening.partition import Partition
+from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import contour
+from contourmc.kernels.dynamics import Dynamics
+from contourmc.kernels.schedules import Polynomial
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
-from contourmc.likelihoods import GaussianLikelihood
-from contourmc.partition import Partition
-from contourmc.posterior import Posterior
-from contourmc.priors import GaussianPrior
-from contourmc.regression import RegressionAverage
+from contourmc.predictions.regression import RegressionAverage
 from contourmc.sampling import sample
-from contourmc.schedules import Polynomial
+from contourmc.studies import datasets
+from contourmc.targets.likelihoods import GaussianLikelihood
+from contourmc.targets.posterior import Posterior
+from contourmc.targets.priors import GaussianPrior
 
 # What the paper says.
 HIDDEN, BATCH, EPOCHS, MODELS = 50, 50, 5000, 50
 STEP_SIZE, PRECISION, WIDTH = 5e-6, 1e-4, 100.0
 PAPERS = {"energy": (1.0, 1.0), "concrete": (5.0, 1.0), "yacht": (1.0, 2.5), "wine": (5.0, 10.0)}  # τ, ζ
 
-# How each method moves at a temperature. There are two families, without and with momentum; the third of each is
-# flattened.
+# The dynamics of each method at a temperature. There are two families, without and with momentum; the third method of
+# each is flattened.
 METHODS: dict[str, Callable[[float], Dynamics]] = {
     "SGD": lambda temperature: sgd(STEP_SIZE),
     "SGLD": lambda temperature: sgld(STEP_SIZE, temperature),
@@ -41,19 +42,19 @@ METHODS: dict[str, Callable[[float], Dynamics]] = {
     "CSGHMC": lambda temperature: sghmc(STEP_SIZE, temperature),
 }
 BASELINES = {"CSGLD": "SGLD", "CSGHMC": "SGHMC"}  # of the contour methods
-FILE = Path(__file__).with_name("search.json")  # what the search wrote
+FILE = Path(__file__).with_name("search.json")  # the settings that the search chose, and its scores
 FAMILIES = {contour: tuple(METHODS)[i : i + 3] for i, contour in zip((0, 3), BASELINES, strict=True)}
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a contour method shares with the other two of its family.
+    """What a contour method shares with the other two of its family. The paper gives the temperature only.
 
-    temperature: τ, the paper's; what follows it leaves open.
+    temperature: τ.
     activation: of the hidden layer.
     normalised: whether the network predicts targets of mean 0 and deviation 1 on the training set, or as they are.
     noise: σ of the likelihood, y ~ N(network(x), σ²), in the units of what the network predicts.
-    burn_in: the share of the run before the first of the models that are averaged.
+    burn_in: the share of the run before the first model that is averaged.
     """
 
     temperature: float
@@ -65,10 +66,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Flattening:
-    """What a contour method has beside it.
+    """The further settings of a contour method. The paper gives ζ and the width Δu = 100 of the bins only.
 
-    zeta: ζ, the paper's; what follows it leaves open.
-    low, bins: where the energy partition begins, and its bins, of width Δu = 100 as in the paper.
+    zeta: ζ.
+    low, bins: where the energy partition begins, and how many bins it has.
     omega: A of ω_k, the step size of learning θ.
     power: of θ in the weight of a model: 1, or 0 for equal weights.
     """
@@ -89,7 +90,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """What came of a method on a data set; a number for each split.
+    """The results of a method on a data set; a number for each split.
 
     rmse: of the mean of the models, in the units of the target.
     nll: minus the mean log density of the mixture of the models.
@@ -113,7 +114,7 @@ class Cell:
 def split(x: np.ndarray, y: np.ndarray, seed: int, *, inner: bool = False) -> Split:
     """A tenth of the observations, drawn by the seed, to test on, and the others to train on.
 
-    inner: for cross-validation. The training set is cut once more, and the test set is not looked at.
+    inner: for cross-validation. The training set is split once more, and the test set is not used.
     """
     order = np.random.default_rng(seed).permutation(len(y))
     test, train = np.split(order, [round(len(y) / 10)])
@@ -138,8 +139,8 @@ def chosen(name: str, method: str) -> tuple[Model, Flattening]:
 
 
 def scores() -> dict[str, Any]:
-    """All that was searched, by data set and contour method."""
-    return json.loads(FILE.read_text()) if FILE.exists() else {}
+    """The package's record of the search, by data set and contour method."""
+    return json.loads(FILE.read_text(encoding="utf-8"))
 
 
 def _network(activation: Callable[[Array], Array]) -> Callable[[Any, Any], Array]:
@@ -167,16 +168,16 @@ def _init(features: int) -> Callable[[PRNGKeyArray], Any]:
 
 
 def _units(targets: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    """The mean and the standard deviation."""
+    """The mean and the standard deviation of the targets."""
     return float(targets.mean()), float(targets.std())
 
 
 @dataclass(frozen=True)
 class LearnAfter:
-    """ω_k = A / ((k − begin)^0.75 + 1000), and next to nothing up to step `begin`.
+    """ω_k = A / ((k − begin)^0.75 + 1000), and practically zero up to step `begin`.
 
-    On its way down from the start a chain passes, for thousands of steps, energies that it never sees again; a θ that
-    is learnt from them is wrong by many orders of magnitude, and by the rule w = θ(J) takes ages to recover.
+    For thousands of steps after the start a chain passes through high energies to which it never returns. A θ learnt
+    from them is wrong by many orders of magnitude, and with w = θ(J) it recovers very slowly.
     """
 
     scale: float
@@ -188,7 +189,7 @@ class LearnAfter:
 
 
 def make_kernel(method: str, model: Model, flattening: Flattening | None, burn_in: int) -> Kernel:
-    """The kernel of a method; θ is learnt after burn-in, by the rule for networks, which bears a large ζ."""
+    """The kernel of a method. θ is learnt after burn-in, by the rule for networks, which can cope with a large ζ."""
     dynamics = METHODS[method](model.temperature)
     if flattening is None:
         return dynamics
@@ -211,12 +212,12 @@ def measure(
     *,
     progress: bool | None,
 ) -> Cell:
-    """Run a method on all splits at once, and average its models on what each split tests on.
+    """Run a method on all splits at once, and average its models on the test set of each split.
 
-    flattening: for a contour method.
+    flattening: the settings of a contour method; None for the others.
     """
     likelihood = GaussianLikelihood(_NETWORKS[model.activation], model.noise)
-    # Models are weighed by θ, as the rule w = θ(J) learns it, or alike: θ^ζ would leave a few alone in the average.
+    # Models are weighted by θ, as the rule w = θ(J) learns it, or equally: with θ^ζ a few would dominate the average.
     tempering = 1.0 if flattening is None else flattening.power / flattening.zeta
     units = [_units(one.train[1]) if model.normalised else (0.0, 1.0) for one in splits]
     targets, averages = [], []

@@ -1,44 +1,48 @@
-"""What Table 1 leaves open, chosen by cross-validation: `python -m contourmc.studies.uci.search [NAME …]`.
+"""What the paper leaves open in Table 1, chosen by cross-validation.
 
-A tenth of the training set of each of the ten splits is held out, and the RMSE on it, averaged over the splits, is the
-score of a setting; no test set is looked at. It is one choice for all ten splits, so that what one of them tests on
-has, where another holds it out, a small part in it. For each data set and each family, with and without momentum:
+    python -m contourmc.studies.uci.search [NAME …] [--out results/uci/search.json] [--anew]
 
-    1. activation, units and noise of the model, by the baseline, SGLD or SGHMC,
-    2. burn-in, by the same,
-    3. where the energy partition begins, the step size of learning θ, and whether it weighs the models, by the
-       contour method.
+A tenth of the training set of each of the ten splits is held out; the RMSE on it, averaged over the splits, is the
+score of a setting. Test sets are not used. There is one choice for all ten splits, so that the test set of one split
+has a small influence on it through the splits that hold out some of the same observations. For each data set and each
+family of methods, with and without momentum:
 
-The grids are what was left of wider ones, tried on fewer splits with the same observations held out: smaller noise, at
-which chains diverge; initial weights of twice the variance; precisions of the prior up to 2; weights θ with A = 100, or
-with θ learnt from the first step on, with both of which they collapse. L2 of 1e-4 is taken as the precision of the
-prior beside the energy summed over the data.
+    1. activation, units and noise of the model are chosen by the score of the baseline, SGLD or SGHMC,
+    2. then the burn-in, by the same score,
+    3. then, by the score of the contour method, where the energy partition begins, the step size of learning θ, and
+       whether θ weights the models.
 
-The grids of noise and of ω were widened after first results on the test sets had been seen, since the best settings lay
-at their ends; the choices are by cross-validation alone. Most scores of the models, and those of A = 10 with weights
-θ, come from an earlier version than the others, with other random numbers.
+Wider grids were tried first, on fewer splits with the same observations held out. They also had smaller noise, at
+which chains diverge; initial weights of twice the variance; precisions of the prior up to 2; and weights θ with A = 100
+or with θ learnt from the first step on, where in both cases the weights collapse. The paper's L2 penalty of 1e-4 is
+taken as the precision of the prior, next to the energy summed over the data.
 
-Every score is kept beside the choice in `search.json`, from where the study takes its settings. What is on file is not
-run again; without the file, all is searched anew, in about half an hour on two cores. The random numbers of another
-version give somewhat other scores.
+The grids of noise and of ω were widened after the first results on the test sets had been seen, since the best
+settings lay at their ends; the choices are by cross-validation alone. Most scores of the models, and those of A = 10
+with weights θ, come from an earlier version than the others, with other random numbers.
+
+The study takes its settings from the `search.json` of the package, which holds the choices and every score. A search
+goes on from the file that it writes if that exists, else from the file of the package, and runs only what is missing
+there. With --anew it starts from nothing, and takes about half an hour on two cores. Another version of the library has
+other random numbers and gives slightly different scores.
 """
 
+import argparse
 import itertools
 import json
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from rich.console import Console
 
-from contourmc.run import DivergenceError
+from contourmc.engine.run import DivergenceError
 from contourmc.studies.uci.cells import (
     BASELINES,
     EPOCHS,
-    FILE,
     PAPERS,
     WIDTH,
     Flattening,
@@ -51,7 +55,7 @@ from contourmc.studies.uci.cells import (
 
 Setting = TypeVar("Setting", Model, Flattening)
 
-# σ to try, for a network that predicts the targets as they are, and normalised.
+# σ to try, by whether the network predicts normalised targets.
 NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
     "energy": {False: (0.25, 0.4, 0.6)},
     "concrete": {False: (0.5, 0.7, 1.0, 1.4, 2.0), True: (0.13, 0.2)},
@@ -59,20 +63,21 @@ NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
     "wine": {False: (0.25, 0.35, 0.5, 0.7, 1.0), True: (0.7,)},
 }
 BURN_INS = (0.1, 0.4)
-# A of ω_k, and the power of θ in the weights: θ learnt so slowly that it tells of the energies, and may weigh the
-# models; or so fast that it drives the chain about, as in the study of CIFAR-10, and models count alike.
+# A of ω_k, and the power of θ in the weights. Either θ is learnt so slowly that it reflects the energies, and can
+# weight the models; or so fast that it drives the chain around, as in the study of CIFAR-10, and all models count
+# equally.
 OMEGAS = ((0.3, 1.0), (1.0, 1.0), (10.0, 1.0), (1.0, 0.0), (10.0, 0.0), (100.0, 0.0))
 
 
 class Search:
-    """The search for one family on one data set; what is on file is not run again."""
+    """The search for one family on one data set; it runs only what its file does not hold."""
 
-    def __init__(self, name: str, method: str, splits: list[Split]):
-        self.name, self.method, self.splits = name, method, splits
-        self.record = scores().get(name, {}).get(method, {"scores": []})
+    def __init__(self, name: str, method: str, splits: list[Split], file: Path):
+        self.name, self.method, self.splits, self.file = name, method, splits, file
+        self.record = _read(file).get(name, {}).get(method, {"scores": []})
 
     def run(self) -> None:
-        """Make the choice, and write it down with all scores."""
+        """Make the choice, and write it to the file with all scores."""
         temperature, zeta = PAPERS[self.name]
         baseline = BASELINES[self.method]
         first = [
@@ -84,8 +89,8 @@ class Search:
         model = self._best(baseline, first)
         model = self._best(baseline, [replace(model, burn_in=share) for share in BURN_INS])
         lowest, tenth, _, last_tenth, _ = self._energies(baseline, model)
-        # From a bin below the energies of the baseline's models, empty at first, or from a bin that holds a tenth of
-        # them; up to another tenth.
+        # The partition begins one bin below the energies of the baseline's models, or where a tenth of them lie below;
+        # it ends where a tenth lie above.
         lows = WIDTH * math.floor(lowest / WIDTH - 1), WIDTH * round(tenth / WIDTH)
         third = [
             Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega, power)
@@ -96,7 +101,7 @@ class Search:
         self._write()
 
     def _best(self, method: str, settings: Sequence[Setting], model: Model | None = None) -> Setting:
-        """The settings of least RMSE on what is held out; those that diverge are out."""
+        """The settings with the smallest RMSE on what is held out; settings that diverge are excluded."""
         found = [self._score(method, setting, model)["rmse"] or math.inf for setting in settings]
         return settings[int(np.argmin(found))]
 
@@ -121,18 +126,42 @@ class Search:
         return self._score(method, model, None)["energies"]
 
     def _write(self) -> None:
-        everything = scores()
+        everything = _read(self.file)
         everything.setdefault(self.name, {})[self.method] = self.record
-        FILE.write_text(json.dumps(everything, indent=1) + "\n")
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+        new.replace(self.file)
 
 
-def main(names: list[str]) -> None:
-    """Search for the data sets named, or all."""
-    for name in names or list(PAPERS):
-        splits = load_splits(name, 10, None, inner=True)
+def _read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def prepare_file(file: Path, *, anew: bool) -> None:
+    """Make sure that there is a file to go on from: by default a copy of the package's."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if anew or not file.exists():
+        file.write_text(json.dumps({} if anew else scores(), indent=1) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Search for the data sets named, or for all."""
+    parser = argparse.ArgumentParser(description="Choose by cross-validation what the paper leaves open in Table 1.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"data sets, of {', '.join(PAPERS)}; all by default")
+    default = Path("results/uci/search.json")
+    parser.add_argument("--out", type=Path, default=default, help=f"the file to write and to go on from ({default})")
+    parser.add_argument("--data", type=Path, help="a folder that holds the data; by default they are downloaded")
+    parser.add_argument("--anew", action="store_true", help="start from nothing, and replace the file")
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.names if name not in PAPERS]
+    if unknown:
+        parser.error(f"there is no data set {unknown[0]!r}; choose from {', '.join(PAPERS)}")
+    prepare_file(given.out, anew=given.anew)
+    for name in given.names or list(PAPERS):
+        splits = load_splits(name, 10, given.data, inner=True)
         for method in BASELINES:
-            Search(name, method, splits).run()
+            Search(name, method, splits, given.out).run()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""The study: all cells, the table beside the paper's, claims and figure."""
+"""The study: every cell of Table 1, compared with the paper's table; claims and figure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,8 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from contourmc.run import DivergenceError
-from contourmc.studies.base import Claim, Options, Outcome, Study
+from contourmc.engine.run import DivergenceError
+from contourmc.studies.base import Claim, Options, Outcome
 from contourmc.studies.uci.cells import (
     BASELINES,
     EPOCHS,
@@ -46,7 +46,7 @@ Cells = Mapping[str, Mapping[str, Cell | None]]
 
 
 def run(options: Options) -> Outcome:
-    """All methods on all data sets; `quick` is the smallest of them with two splits and fewer epochs."""
+    """All methods on all data sets; a quick run takes the smallest data set, two splits and fewer epochs."""
     names = QUICK if options.quick else tuple(PAPERS)
     epochs = options.epochs or (200 if options.quick else EPOCHS)
     seeds = options.seeds or (2 if options.quick else 10)
@@ -63,9 +63,9 @@ def measure_all(name: str, epochs: int, seeds: int, data: Path | None) -> dict[s
     for family, methods in FAMILIES.items():
         model, flattening = chosen(name, family)
         for method in methods:
-            own = flattening if method in BASELINES else None
+            settings = flattening if method in BASELINES else None
             try:
-                cells[method] = measure(method, splits, model, own, epochs, progress=None)
+                cells[method] = measure(method, splits, model, settings, epochs, progress=None)
             except DivergenceError as error:
                 cells[method] = None
                 console.print(f"{name}, {method}: {error}", highlight=False)
@@ -80,9 +80,9 @@ def mean_and_error(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
 
 
 def paired(cells: Cells, name: str, method: str) -> Float[np.ndarray, " splits"] | None:
-    """What a contour method has more of RMSE than its baseline, on each split; None where one diverged."""
-    own, other = cells[name][method], cells[name][BASELINES[method]]
-    return None if own is None or other is None else np.subtract(own.rmse, other.rmse)
+    """The RMSE of a contour method minus that of its baseline, on each split; None if one of them diverged."""
+    contour, baseline = cells[name][method], cells[name][BASELINES[method]]
+    return None if contour is None or baseline is None else np.subtract(contour.rmse, baseline.rmse)
 
 
 def _tell(cell: Cell | None, quantity: str = "rmse", digits: int = 3) -> str:
@@ -98,10 +98,10 @@ def _number(values: Sequence[float] | np.ndarray | None, digits: int = 3, sign: 
 
 
 def _table(cells: Cells) -> Table:
-    """Ours, and the paper's below it."""
+    """Our numbers, with the paper's below each."""
     caption = (
         "ours: mean ± standard error over splits\n(the paper's: mean ± standard deviation over its ten runs)\n"
-        "difference: of the contour method and the one above it, paired over splits"
+        "difference: the contour method minus the one above it, paired over splits"
     )
     table = Table(
         "", *(name.title() for name in cells), title="test RMSE", caption=caption, box=SIMPLE_HEAD, pad_edge=False
@@ -124,8 +124,8 @@ def _claims(cells: Cells) -> list[Claim]:
             mean, deviation = PAPERS_TABLE[family][name]
             cell = cells[name][family]
             fine = cell is not None and mean_and_error(cell.rmse)[0] <= mean
-            told = f"RMSE {_tell(cell)} (standard error)"
-            claims.append(Claim(f"{name.title()}, {family}: RMSE {mean:.2f} ± {deviation:.2f}", told, fine))
+            ours = f"RMSE {_tell(cell)} (standard error)"
+            claims.append(Claim(f"{name.title()}, {family}: RMSE {mean:.2f} ± {deviation:.2f}", ours, fine))
     for family, baseline in BASELINES.items():
         differences = {name: paired(cells, name, family) for name in cells}
         found = [mean_and_error(one) for one in differences.values() if one is not None]
@@ -140,8 +140,8 @@ def _claims(cells: Cells) -> list[Claim]:
             )
         )
     smaller = sum(_smaller(cells[name], "SGLD", "SGD") for name in cells)
-    told = f"on {smaller} of {len(cells)} data sets"
-    claims.append(Claim("SGLD outperforms SGD for most data sets", told, 2 * smaller > len(cells)))
+    ours = f"on {smaller} of {len(cells)} data sets"
+    claims.append(Claim("SGLD outperforms SGD for most data sets", ours, 2 * smaller > len(cells)))
     return claims
 
 
@@ -182,25 +182,27 @@ def _notes(cells: Cells, epochs: int) -> list[str]:
     quantities = {
         "Test RMSE": ("rmse", 3),
         "Test NLL": ("nll", 2),
-        "Share of the test set in the central 90% intervals": ("coverage", 2),
-        f"What the {MODELS} models are worth, in equally weighted ones": ("effective_models", 0),
+        "Share of the test set inside the central 90% intervals": ("coverage", 2),
+        f"How many equally weighted models the {MODELS} models are worth": ("effective_models", 0),
     }
     tables = [f"{title}:\n\n{_markdown(cells, quantity, digits)}" for title, (quantity, digits) in quantities.items()]
     return [
-        f"One hidden layer of 50, batches of 50, {epochs:,} epochs, step size 5e-6, L2 1e-4, Δu = 100 and the paper's τ"
-        " and ζ; features normalised by the training set; a tenth of the data to test on, in splits by the seeds 0, 1,"
-        f" … that all methods share; {MODELS} models averaged, with weights for the contour methods. Ours are means ±"
-        " standard errors over splits; the paper's ± is the standard deviation of its ten runs.",
+        f"One hidden layer of 50 units, batches of 50, {epochs:,} epochs, step size 5e-6, L2 1e-4, Δu = 100 and the"
+        " paper's τ and ζ; features normalised by the training set; a tenth of the data as the test set, in splits by"
+        f" the seeds 0, 1, …, which all methods share; an average of {MODELS} models, weighted for the contour"
+        " methods. Our numbers are means ± standard errors over splits; the paper's ± is the standard deviation of"
+        " its ten runs.",
         "What the paper leaves open was chosen by cross-validation on the training sets"
         " (`python -m contourmc.studies.uci.search`), for each data set and each family of three methods, one choice"
-        " for all splits. The model was chosen by the baseline, SGLD or SGHMC; the contour methods alone had twelve"
-        " settings more to choose from. Settings and all scores are in results.json.",
-        "The energy of a batch of 50 varies by hundreds or thousands from batch to batch, more than that of the chain"
-        " itself (the energies of the models are in results.json), while Δu = 100, and ζτ/Δu, the multiplier's share of"
-        " a unit of log θ, is 0.01 for Energy, 0.025 for Yacht, 0.05 for Concrete and 0.5 for Wine. A θ that is learnt"
-        " slowly flattens next to nothing there. One that is learnt fast follows the noise of batches, collapses on the"
-        " commonest bin, and drives the chain about: the models differ more, but its weights would leave a few of them"
-        " alone in the average, so that they count alike. Cross-validation chose between the two.",
+        " for all splits. The model was chosen by the score of the baseline, SGLD or SGHMC; the contour methods had"
+        " twelve further settings to choose from. Settings and all scores are in results.json.",
+        "The energy of a batch of 50 varies by hundreds or thousands from batch to batch, more than the energy of the"
+        " chain itself (the energies of the models are in results.json). With Δu = 100, a unit of log θ between two"
+        " bins changes the multiplier by ζτ/Δu: 0.01 for Energy, 0.025 for Yacht, 0.05 for Concrete and 0.5 for Wine."
+        " A θ that is learnt slowly therefore flattens hardly anything. One that is learnt fast follows the noise of"
+        " the batches, collapses onto the most common bin, and drives the chain around: the models differ more, but"
+        " since its weights would let a few of them dominate the average, they count equally. Cross-validation chose"
+        " between the two.",
         *tables,
     ]
 
@@ -219,7 +221,7 @@ def _markdown(cells: Cells, quantity: str, digits: int) -> str:
 
 
 def _figure(cells: Cells) -> "Figure":
-    """Above, the RMSE of every method beside the paper's; below, the paired differences, a dot for each split."""
+    """Above, our RMSE of every method and the paper's; below, the paired differences, with a dot for each split."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(
@@ -228,7 +230,10 @@ def _figure(cells: Cells) -> "Figure":
     for column, name in enumerate(cells):
         _draw_methods(axes[0, column], cells, name)
         _draw_differences(axes[1, column], cells, name)
-    for row, labels in ((0, list(PAPERS_TABLE)), (1, [f"{own} − {other}" for own, other in BASELINES.items()])):
+    for row, labels in (
+        (0, list(PAPERS_TABLE)),
+        (1, [f"{contour} − {baseline}" for contour, baseline in BASELINES.items()]),
+    ):
         axes[row, 0].set_yticks(range(len(labels)), labels, fontsize=13)
         for ax in axes[row, 1:]:
             ax.set_yticks(range(len(labels)), [""] * len(labels))
@@ -241,11 +246,11 @@ def _draw_methods(ax: "Axes", cells: Cells, name: str) -> None:
         cell, (mean, deviation) = cells[name][method], row[name]
         first = place == 0
         if cell is not None:
-            own, error = mean_and_error(cell.rmse)
+            ours, error = mean_and_error(cell.rmse)
             color = "#0072B2" if method in BASELINES else "#7F7F7F"
             ax.plot(cell.rmse, np.full(len(cell.rmse), place - 0.12), ".", color=color, alpha=0.3)
             ax.errorbar(
-                own, place - 0.12, xerr=error, fmt="o", color=color, markersize=8, capsize=4,
+                ours, place - 0.12, xerr=error, fmt="o", color=color, markersize=8, capsize=4,
                 label="ours, mean ± standard error (small dots: splits)" if first else None,
             )  # fmt: skip
         ax.errorbar(
@@ -269,11 +274,3 @@ def _draw_differences(ax: "Axes", cells: Cells, name: str) -> None:
     ax.set_xlabel("paired difference of RMSE\n← contour better", fontsize=12)
     ax.set_ylim(1.5, -0.5)
     ax.locator_params(axis="x", nbins=4)
-
-
-UCI = Study(
-    "uci",
-    "Bayesian networks on four UCI data sets: SGD, SGLD, CSGLD and the same with momentum, RMSE and calibration.",
-    "Table 1: UCI regression",
-    run,
-)

@@ -1,0 +1,1 @@
+"""What every other package builds on: checks, pytrees, noise, descriptions, the progress bar."""

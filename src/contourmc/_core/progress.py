@@ -1,0 +1,53 @@
+"""A progress bar on standard error: what is being done, how far it is, and a note worth watching."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+
+
+class Progress:
+    """Steps done, time taken and left, steps per second of all chains, and a note.
+
+    It is shown if standard error is a terminal, or if `show` is true.
+    """
+
+    def __init__(self, steps: int, chains: int, show: bool | None):
+        self._steps, self._chains = steps, chains
+        self._show = sys.stderr.isatty() if show is None else show
+        self._bar: RichProgress | None = None
+
+    def __enter__(self) -> "Progress":
+        if self._show:
+            from rich.console import Console
+            from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as RichProgress
+
+            self._bar = RichProgress(
+                TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(),
+                TimeElapsedColumn(), TextColumn("<"), TimeRemainingColumn(),
+                TextColumn("{task.fields[note]}"), console=Console(stderr=True),
+            )  # fmt: skip
+            self._bar.start()
+            self._task = self._bar.add_task("sampling", total=self._steps, note="compiling …")
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, stage: str, step: int, note: str = "") -> None:
+        """Move the bar to a step."""
+        if self._bar is None:
+            return
+        task = self._bar.tasks[self._task]
+        notes = [f"{_with_unit((task.speed or 0) * self._chains)} steps/s", *([note] if note else [])]
+        self._bar.update(self._task, description=stage, completed=step, note=" · ".join(notes))
+
+
+def _with_unit(number: float) -> str:
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return f"{number:.3g}"

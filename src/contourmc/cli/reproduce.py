@@ -1,0 +1,109 @@
+"""The commands of `contourmc reproduce`, one for each study; a study is imported when it runs."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperCommand
+
+from contourmc.cli.output import prepare_folder, stop
+from contourmc.studies.base import Options, Study, write
+from contourmc.studies.catalogue import SIMULATIONS, UCI
+
+app = typer.Typer(
+    help="Reproduce an experiment of the paper: its figures, every number, and a report on each of the paper's claims.",
+    no_args_is_help=True,
+)
+console = Console()
+
+Out = Annotated[Path | None, typer.Option(help="The folder for the files; by default results/NAME.")]
+Steps = Annotated[int | None, typer.Option(min=100, help="Steps of each chain, instead of the paper's.")]
+Seeds = Annotated[int | None, typer.Option(min=1, max=1000, help="Independent repetitions.")]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Passes through the data, instead of the paper's.")]
+Data = Annotated[Path | None, typer.Option(help="A folder that holds the data; by default they are downloaded.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The same code in well under a minute.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite the results of an earlier run.")]
+
+
+def _list(asked: bool | None) -> None:
+    if asked:
+        for command in app.registered_commands:
+            summary = command.help or (command.callback.__doc__ or "").splitlines()[0]
+            console.print(f"[bold]{command.name:18}[/bold] {summary}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def main_options(
+    list_: Annotated[
+        bool | None, typer.Option("--list", callback=_list, is_eager=True, help="List the studies, one line each.")
+    ] = None,
+) -> None:
+    """Options before the name of a study."""
+
+
+def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> None:
+    """Run a study, write its files and print its table."""
+    import matplotlib
+
+    from contourmc.studies.datasets import DataError
+
+    matplotlib.use("Agg")
+    folder = prepare_folder(out or Path("results") / study.name, "results.json", force)
+    began = time.perf_counter()
+    try:
+        outcome = study.run(options)
+    except DataError as error:
+        stop(str(error))
+    files = write(study, options, outcome, time.perf_counter() - began, folder)
+    table = Table("the paper", "our measurement", "", title=study.title, title_justify="left", show_lines=True)
+    for claim in outcome.claims:
+        table.add_row(claim.paper, claim.ours, {True: "agrees", False: "differs", None: ""}[claim.agrees])
+    console.print(table)
+    console.print(f"Written: {', '.join(str(file) for file in files)}", highlight=False)
+
+
+def _simulation(study: Study) -> Callable[..., None]:
+    def command(
+        out: Out = None, steps: Steps = None, seeds: Seeds = None, quick: Quick = False, force: Force = False
+    ) -> None:
+        reproduce(study, Options(steps=steps, seeds=seeds, quick=quick), out, force)
+
+    return command
+
+
+for _study in SIMULATIONS:
+    app.command(_study.name, help=_study.summary)(_simulation(_study))
+
+
+@app.command(UCI.name, help=UCI.summary)
+def uci(
+    out: Out = None,
+    data: Data = None,
+    epochs: Epochs = None,
+    seeds: Seeds = None,
+    quick: Quick = False,
+    force: Force = False,
+) -> None:
+    """Table 1."""
+    reproduce(UCI, Options(epochs=epochs, seeds=seeds, quick=quick, data=data), out, force)
+
+
+class _Cifar10(TyperCommand):
+    """Stands in for the real command, whose options come from the study, until it is run."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        from contourmc.cli.cifar10 import cifar10
+
+        real = typer.Typer(add_completion=False)
+        real.command("cifar10")(cifar10)
+        return typer.main.get_command(real).make_context(info_name, args, parent, **extra)
+
+
+@app.command("cifar10", cls=_Cifar10)
+def cifar10() -> None:
+    """Table 2: ResNet-20 on CIFAR-10 by M-SGD, SGHMC and CSGHMC, with and without annealing."""

@@ -1,0 +1,1 @@
+"""How batches of data reach the device: in a random order, from memory-mapped files, from streams."""

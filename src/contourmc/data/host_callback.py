@@ -1,0 +1,144 @@
+"""Data that stay on the host: a compiled program calls back for the batches that it needs.
+
+A callback must not use JAX, which waits for the program that waits for the callback; and it must not raise, since
+what happens then is undefined. A reader therefore answers with NumPy alone. When something goes wrong it keeps the
+error and gives zeros marked as unreadable from then on; the run raises the error once the program has returned.
+"""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int
+
+from contourmc._core.checks import require
+
+_NUMBERS = itertools.count()
+_READERS: "WeakValueDictionary[int, Reader]" = WeakValueDictionary()
+
+
+class Reader(ABC):
+    """Gives data to a compiled program, from outside of it.
+
+    shapes: of what it gives for one requested number, a pytree of shapes and types.
+    error: what went wrong since the session began.
+    """
+
+    def __init__(self, shapes: Any):
+        self.shapes = shapes
+        self.error: BaseException | None = None
+        self.number = next(_NUMBERS)
+        _READERS[self.number] = self
+
+    @abstractmethod
+    def read(self, request: np.ndarray) -> Any:
+        """The data for an array of requested numbers, as NumPy arrays."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Start reading for a run."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all threads."""
+
+    def expect(self, requests: np.ndarray) -> None:
+        """Take note of the requests to come, in the order of the last axis but one, so as to read ahead."""
+        return None
+
+    def forget(self, step: int) -> None:
+        """Drop what was kept for the steps up to this one: they will not be requested again."""
+        return None
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """A context around a run."""
+        self.error = None
+        self.open()
+        try:
+            yield
+        finally:
+            self.close()
+
+
+@jax.tree_util.register_pytree_node_class
+class HostData:
+    """Data on the host, as a target holds them.
+
+    A compiled program sees only the number of their reader: it can be used again for other data of the same shapes,
+    and does not keep the data alive.
+    """
+
+    def __init__(self, reader: Reader):
+        self.reader = reader
+        self._number = np.asarray(reader.number, np.int32)
+        leaves, structure = jax.tree.flatten(reader.shapes)
+        self._shapes = structure, tuple(leaves)
+
+    @property
+    def shapes(self) -> Any:
+        structure, leaves = self._shapes
+        return jax.tree.unflatten(structure, leaves)
+
+    def fetch(self, request: Int[Array, "..."]) -> tuple[Any, Bool[Array, ""]]:
+        """The data for the requested numbers, and whether they could be read."""
+        result = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*request.shape, *leaf.shape), leaf.dtype), self.shapes)
+        fine = jax.ShapeDtypeStruct((), jnp.bool_)
+        return jax.pure_callback(_fetch, (result, fine), self._number, request, vmap_method="broadcast_all")
+
+    def expect(self, requests: Int[Array, "steps numbers"]) -> Int[Array, ""]:
+        """Announce requests to the reader. Returns 0; the caller must use it, or the compiler drops the call."""
+        zero = jax.ShapeDtypeStruct((), jnp.int32)
+        return jax.pure_callback(_expect, zero, self._number, requests, vmap_method="broadcast_all")
+
+    def after(self, step: int) -> None:
+        """After the program has run: raise what went wrong, and forget the steps up to this one."""
+        error, self.reader.error = self.reader.error, None
+        if error is not None:
+            raise error
+        self.reader.forget(step)
+
+    def tree_flatten(self) -> tuple[tuple[Any], Any]:
+        return (self._number,), self._shapes
+
+    @classmethod
+    def tree_unflatten(cls, shapes: Any, leaves: Any) -> "HostData":
+        made = object.__new__(cls)
+        (made._number,), made._shapes = leaves, shapes
+        return made
+
+    def __repr__(self) -> str:
+        kinds = (f"{leaf.dtype}{list(leaf.shape)}" for leaf in self._shapes[1])
+        return f"on the host: {', '.join(kinds)}"
+
+
+def require_alone(data: Any) -> None:
+    """Raise for a stack of data on the host, as a list of targets has."""
+    alone = not isinstance(data, HostData) or hasattr(data, "reader")
+    require(
+        alone, "target", "a list of targets with data on the host", "chains with data of their own need resident=True"
+    )
+
+
+def _fetch(number: Any, request: Any) -> tuple[Any, np.ndarray]:
+    number, request = np.asarray(number), np.asarray(request)
+    reader = _READERS[int(number.flat[0])]
+    if reader.error is None:
+        try:
+            return reader.read(request), np.ones(number.shape, bool)
+        except BaseException as error:
+            reader.error = error
+    nothing = jax.tree.map(lambda leaf: np.zeros((*request.shape, *leaf.shape), leaf.dtype), reader.shapes)
+    return nothing, np.zeros(number.shape, bool)
+
+
+def _expect(number: Any, requests: Any) -> np.ndarray:
+    number = np.asarray(number)
+    _READERS[int(number.flat[0])].expect(np.asarray(requests))
+    return np.zeros(number.shape, np.int32)

@@ -1,0 +1,1 @@
+"""Weighted draws: the estimates, diagnosis and files that are made of them."""

@@ -1,0 +1,38 @@
+"""The basins of the energy that a pilot found, and how much mass the draws give to each."""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from contourmc._core.pytrees import Position
+
+
+@dataclass(frozen=True)
+class Basins:
+    """minima: the lowest point of each basin, a pytree like the position with a leading axis; the lowest first.
+    energies: the energy there.
+    scale: σ of every coordinate, in units of which distances count; None for 1.
+    """
+
+    minima: Position
+    energies: Float[np.ndarray, " basins"]
+    scale: Position | None
+
+    def masses(self, draws: Position, weights: Float[np.ndarray, "chains draws"]) -> Float[np.ndarray, "chains basins"]:
+        """The weight of the draws nearest to each minimum; all sum to 1."""
+        every = max(1, weights.shape[1] // 2000)  # enough for a share of the draws
+        minima = self._rows(self.minima, 1)
+        positions = self._rows(jax.tree.map(lambda leaf: leaf[:, ::every], draws), 2)
+        distances = np.stack([np.sum((positions - minimum) ** 2, axis=-1) for minimum in minima], axis=-1)
+        pairs = zip(distances.argmin(axis=-1), weights[:, ::every], strict=True)
+        masses = np.stack([np.bincount(nearest, chain, minlength=len(minima)) for nearest, chain in pairs])
+        return masses / masses.sum()
+
+    def _rows(self, positions: Position, axes: int) -> np.ndarray:
+        """Positions as rows of numbers in units of the scale, behind some leading axes."""
+        leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(positions)]
+        scales = [1.0] * len(leaves) if self.scale is None else jax.tree.leaves(self.scale)
+        flat = [np.reshape(a / np.asarray(s), (*a.shape[:axes], -1)) for a, s in zip(leaves, scales, strict=True)]
+        return np.concatenate(flat, axis=-1)

@@ -1,0 +1,198 @@
+"""Weighted draws of a run, and what is estimated from them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from contourmc._core.checks import require, require_count
+from contourmc._core.pytrees import Position
+from contourmc.draws import estimates
+from contourmc.draws.basins import Basins
+from contourmc.draws.trajectory import Trajectory, merge
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.summary import Flattening
+
+
+@dataclass(frozen=True)
+class WeightedDraws:
+    """The draws of a run and the estimates from them; `Samples` adds files and the diagnosis.
+
+    Within a chain a draw counts by its weight. Chains that each learnt their own θ are independent estimates of the
+    same thing, and count alike; where θ was fixed and the same for all, draws of all chains count by their weights.
+
+    draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored.
+    energies, log_weights, multipliers: of each kept draw, (chain, draw).
+    steps: the step of each kept draw.
+    trajectory: estimates and θ along the run, from every step.
+    settings: how the run was made, as plain data.
+    seconds: how long it took, without compilation.
+    compile_seconds: how long compilation took; next to nothing when an equal run came before.
+    interrupted: whether the run had not come to its last step.
+    stage: what it was doing then: `sampling`, or, in a run that tunes itself, `learning` θ or its `pilot`.
+    target_states: the target's state at each kept draw, such as batch-norm statistics, or None.
+    average: the result of the run's model average; None without one, or without a draw; a list, with one for each
+        chain, if chains had targets and averages of their own.
+    flattening: the energy bins of the kernel and what became of them; None for a kernel that does not flatten.
+    basins: the minima that a pilot found, or None for a run without a pilot.
+    """
+
+    draws: Position
+    energies: Float[np.ndarray, "chains draws"]
+    log_weights: Float[np.ndarray, "chains draws"]
+    multipliers: Float[np.ndarray, "chains draws"]
+    steps: Int[np.ndarray, " draws"]
+    trajectory: Trajectory
+    settings: dict[str, Any]
+    seconds: float
+    compile_seconds: float = 0.0
+    interrupted: bool = False
+    stage: str = "sampling"
+    target_states: Any = None
+    average: Any = None
+    flattening: Flattening | None = None
+    basins: Basins | None = None
+
+    @property
+    def chains(self) -> int:
+        return self.energies.shape[0]
+
+    @property
+    def theta(self) -> Float[np.ndarray, "chains bins"] | None:
+        """The last θ of each chain, or None for a kernel that has none."""
+        return None if self.trajectory.theta is None else self.trajectory.theta[:, -1]
+
+    @property
+    def partition(self) -> Partition | None:
+        """The energy bins of the kernel, or None for a kernel that has none."""
+        return None if self.flattening is None else self.flattening.partition
+
+    @property
+    def weights(self) -> Float[np.ndarray, "chains draws"]:
+        """The weights of the kept draws, which sum to 1.
+
+        Where each chain learnt its own θ, those of every chain sum to 1 / chains.
+        """
+        require(self.energies.shape[1] > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
+        if self.comparable_weights:
+            return estimates.normalise(self.log_weights.ravel()).reshape(self.log_weights.shape)
+        return estimates.normalise(self.log_weights) / self.chains
+
+    @property
+    def comparable_weights(self) -> bool:
+        """Whether θ was fixed and the same for all chains, so that their weights can be compared."""
+        return self.flattening is not None and self.flattening.fixed
+
+    def mean(self, *, by_chain: bool = False) -> Position:
+        """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        if self.trajectory.means is None:
+            return self.expectation(lambda position: position, by_chain=by_chain)
+        whole = merge(self.trajectory)
+        return whole.mean if by_chain else self._over_chains(whole.log_weight, whole.mean)
+
+    def variance(self) -> Position:
+        """The variance of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        if self.trajectory.means is None:
+            mean = self.mean()
+            return self.expectation(lambda position: jax.tree.map(lambda x, m: (x - m) ** 2, position, mean))
+        whole = merge(self.trajectory)
+        second = jax.tree.map(
+            lambda square, mean, centre: square - (mean - centre) ** 2 + mean**2,
+            whole.square,
+            whole.mean,
+            self.trajectory.centre,
+        )
+        second, mean = self._over_chains(whole.log_weight, (second, whole.mean))
+        return jax.tree.map(lambda second, mean: second - mean**2, second, mean)
+
+    def _over_chains(self, log_weight: Float[np.ndarray, " chains"], values: Any) -> Any:
+        """The mean over chains, by their weights if these can be compared."""
+        shares = self._shares(log_weight)
+        return jax.tree.map(lambda leaf: np.einsum("c,c...->...", shares, leaf), values)
+
+    def _shares(self, log_weight: Float[np.ndarray, " chains"]) -> Float[np.ndarray, " chains"]:
+        return estimates.normalise(log_weight) if self.comparable_weights else np.full(self.chains, 1 / self.chains)
+
+    def standard_error(self, by: Literal["chains", "batches"] | None = None) -> Position:
+        """The Monte-Carlo standard error of `mean`.
+
+        `chains`: from the spread of the chains, which also sees modes that some of them missed; the choice
+        where there are at least 4. `batches`: from the stretches of the trajectory within each chain.
+        """
+        by = by or ("chains" if self.chains >= 4 else "batches")
+        require(by in ("chains", "batches"), "by", by, "choose chains or batches")
+        if by == "chains":
+            require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
+            shares = self._shares(merge(self.trajectory).log_weight)
+            return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf), self.mean(by_chain=True))
+        require(
+            self.trajectory.means is not None,
+            "by",
+            by,
+            "the trajectory of a large position has no means; use by='chains'",
+        )
+        log_weights, means = self.trajectory.log_weights, self.trajectory.means
+        if self.comparable_weights:  # as if one chain had made them all
+            log_weights = log_weights.reshape(1, -1)
+            means = jax.tree.map(lambda leaf: leaf.reshape(1, -1, *leaf.shape[2:]), means)
+        return jax.tree.map(lambda leaf: estimates.batch_error(log_weights, leaf), means)
+
+    def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:
+        """The weighted mean of any function of a position, over the kept draws."""
+        weights = estimates.normalise(self.log_weights) if by_chain else self.weights
+        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.positions))
+        axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
+        return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)
+
+    def quantile(self, probabilities: float | Sequence[float] | np.ndarray) -> Position:
+        """Weighted quantiles of every coordinate, over the kept draws of all chains."""
+        levels = np.asarray(probabilities, float)
+        fine = bool(np.all((levels >= 0) & (levels <= 1)))
+        require(fine, "probabilities", probabilities, "give numbers between 0 and 1")
+        weights = self.weights.ravel()
+        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.positions)
+
+    def histogram(
+        self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The weighted density of one number: a function of the position, or the position if it is one."""
+        values = self.positions if function is None else jax.vmap(jax.vmap(function))(self.positions)
+        leaves = jax.tree.leaves(values)
+        single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
+        require(
+            single,
+            "function",
+            function,
+            "give a function from a position to one number, such as lambda x: x[0]",
+        )
+        return np.histogram(np.ravel(leaves[0]), bins=bins, weights=self.weights.ravel(), density=True)  # type: ignore[arg-type]
+
+    def ess(self) -> Position:
+        """How many independent, equally weighted draws each coordinate's mean is worth.
+
+        Accounts for the weights, for the correlation along a chain, and for chains that disagree.
+        """
+        weights = self.weights
+        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.positions)
+
+    def resample(self, count: int, seed: int = 0) -> Position:
+        """Equally weighted draws by systematic resampling, in the order of chains and steps.
+
+        Unbiased: every draw is expected count · weight times, and appears within one of that.
+        """
+        count = require_count("count", count, 1, "ask for at least 1 draw")
+        chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))
+        return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.positions)
+
+    @property
+    def positions(self) -> Position:
+        """The stored draws; raises if there are none."""
+        require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
+        return self.draws
+
+
+def _pooled(leaf: np.ndarray) -> np.ndarray:
+    return np.reshape(leaf, (-1, *leaf.shape[2:]))

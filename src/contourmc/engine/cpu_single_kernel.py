@@ -1,0 +1,96 @@
+"""One kernel for a whole loop on a CPU.
+
+XLA on a CPU runs each operation that it cannot fuse as a separate kernel, at 0.05–0.3 µs a call; a step in one
+dimension is two dozen of them and does 0.1 µs of work. Its compiler can also emit a whole call, loops and all, as a
+single kernel, and does so by itself for loops over less than 1 KiB. `fused` asks for this with the attributes that the
+compiler's own pass sets. A compiler that does not know them ignores them: the results are the same, only slower. The
+single kernel supports fewer operations and runs on one core; `can_fuse` says whether it supports those of a step, and
+pays.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental.xla_metadata import set_xla_metadata
+
+_ELEMENTWISE = """
+abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
+digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p logistic
+lt max min mul ne neg nextafter not or pow reciprocal rem round rsqrt select_n shift_left
+shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
+"""
+_SHAPES = """
+argmax argmin broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims iota pad reduce_and
+reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze stack transpose unstack
+"""
+_CONTROL = """
+checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while
+"""
+_KNOWN = frozenset((_ELEMENTWISE + _SHAPES + _CONTROL).split())
+# A larger matrix product is faster in XLA's own routines, which use all cores.
+_MOST_MULTIPLICATIONS = 20_000
+
+
+def can_fuse(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a loop over this function can be one kernel, and is faster for it.
+
+    Setting the environment variable CONTOURMC_FUSE to 0 answers no.
+    """
+    if jax.default_backend() != "cpu" or os.environ.get("CONTOURMC_FUSE") == "0":
+        return False
+    return all(_fusible(equation) for equation in _equations(jax.make_jaxpr(function)(*arguments).jaxpr))
+
+
+def must_unroll(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether the loop over this function must not be compiled: it has convolutions, on a CPU.
+
+    XLA uses its fast routines for them outside of loops only; inside, the gradients of a small ResNet took 34 times as
+    long (JAX issue 12868).
+    """
+    if jax.default_backend() != "cpu":
+        return False
+    equations = _equations(jax.make_jaxpr(function)(*arguments).jaxpr)
+    return any(equation.primitive.name == "conv_general_dilated" for equation in equations)
+
+
+def fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, as a single kernel of the program that calls it."""
+
+    def probed(*arguments: Any) -> Any:
+        # The compiler aborts on a single kernel with an argument that nothing reads, so all are read.
+        probe = sum(jnp.ravel(leaf)[0].astype(jnp.float32) for leaf in jax.tree.leaves(arguments))
+        return function(*arguments), probe
+
+    compiled = jax.jit(probed)
+
+    def call(*arguments: Any) -> Any:
+        # Tagging the results tags the call that makes them, and nothing inside it.
+        tags: dict[str, Any] = {"inlineable": "false", "xla_cpu_small_call": "true"}
+        results, _ = jax.tree.map(lambda leaf: set_xla_metadata(leaf, **tags), compiled(*arguments))
+        return results
+
+    return call
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a program, those of its inner programs too."""
+    from jax.extend.core import ClosedJaxpr, Jaxpr  # here, since it slows down `import contourmc`
+
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in jax.tree.leaves(list(equation.params.values())):
+            inner = value.jaxpr if isinstance(value, ClosedJaxpr) else value
+            if isinstance(inner, Jaxpr):
+                yield from _equations(inner)
+
+
+def _fusible(equation: Any) -> bool:
+    if equation.primitive.name == "dot_general":
+        (contracted, _), _ = equation.params["dimension_numbers"]
+        sums = prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+        return equation.outvars[0].aval.size * sums <= _MOST_MULTIPLICATIONS
+    return equation.primitive.name in _KNOWN

@@ -1,0 +1,264 @@
+"""A run of a given kernel, around the compiled loop: threads, segments, collecting, failures."""
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from contourmc._core.layout import Layout, layout_of
+from contourmc._core.pytrees import Position, unstack
+from contourmc.draws.estimates import kish, normalise
+from contourmc.draws.samples import Samples
+from contourmc.engine.loop import Segment, compile_segment, empty_draws
+from contourmc.engine.plan import Plan, is_large, make_plan
+from contourmc.engine.recorder import read_mark, trajectory_of
+from contourmc.engine.run import Report, Run
+from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, start_chain
+from contourmc.engine.vector_position import VectorAverage, VectorTarget
+from contourmc.kernels.base import Kernel
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target
+
+SEGMENT_SECONDS = (
+    0.1  # how often the progress bar moves and Ctrl-C takes effect; 5 times that on a GPU, which idles then
+)
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a run is and what it keeps.
+
+    steps: of each chain.
+    burn_in: steps at the start that no draw or estimate uses.
+    thin: steps for each kept draw.
+    steps_before: steps spent on the chains before the first of this run, which count in what it reports.
+    """
+
+    steps: int
+    burn_in: int
+    thin: int
+    steps_before: int = 0
+
+    def draws_after(self, step: int) -> int:
+        """How many draws have been kept after a step."""
+        return max(step - self.burn_in, 0) // self.thin
+
+
+class KernelRun(Run):
+    """A run of one kernel with fixed settings."""
+
+    def __init__(
+        self,
+        target: Target,
+        kernel: Kernel,
+        positions: Position,
+        keys: Array,
+        length: Length,
+        *,
+        average: Average | None = None,
+        store: bool = True,
+        per_chain: bool = False,
+        kernel_state: Any = None,
+        settings: dict[str, Any] | None = None,
+    ):
+        """From stacked positions, and a key for each chain.
+
+        average: what to average over the kept draws.
+        store: whether their positions are stored.
+        per_chain: whether target and average are stacks too, with one for each chain.
+        kernel_state: the kernel's state of each chain, stacked, where it is not that of a start at the positions.
+        settings: what `Samples.settings` is to hold.
+        """
+        super().__init__(length.steps, keys.shape[0])
+        layout = None
+        if kernel.elementwise and kernel_state is None and is_large(unstack(positions, 0)):
+            layout = layout_of(unstack(positions, 0))
+        if layout is not None:
+            positions, target = jax.vmap(layout.to_vector)(positions), VectorTarget(target, layout)
+            average = None if average is None else VectorAverage(average, layout)
+        one_target, one_average = unstack((target, average), 0) if per_chain else (target, average)
+        first = unstack(positions, 0)
+        plan = make_plan(
+            one_target, kernel, first, length.steps, length.thin, average=one_average, store=store, per_chain=per_chain
+        )
+
+        def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
+            return start_chain(target, kernel, key, position, average, large=plan.large)
+
+        chains: Chain = jax.vmap(start, (plan.chain_axis, plan.chain_axis, 0, 0))(target, average, keys, positions)
+        if kernel_state is not None:
+            chains = chains._replace(state=kernel_state)
+        self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
+        self.layout: Layout | None = layout  # of positions that are vectors inside the run
+        self.length, self.settings = length, {} if settings is None else settings
+        self.compile_seconds = self.seconds = 0.0
+        self._count = min(64, plan.block)  # steps of the next segment, as far as time goes
+        groups = _groups(chains, plan)
+        self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
+
+    @property
+    def state(self) -> RunState:
+        return self._state
+
+    @property
+    def step(self) -> int:
+        return self._state.step
+
+    @property
+    def failure(self) -> str:
+        return "" if self._state.failure is None else str(self._state.failure)
+
+    @property
+    def positions(self) -> Position:
+        return self._as_positions(jax.vmap(self.kernel.draw)(self._state.chains.state))
+
+    @property
+    def target_states(self) -> Any:
+        return self._state.chains.target_state
+
+    def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
+        """The energies of the draws kept after a step."""
+        return np.concatenate([part.energy for part in self._state.draws], axis=1)[:, self.length.draws_after(step) :]
+
+    def advance_to(self, step: int, report: Report | None) -> None:
+        began, compiled_before = time.perf_counter(), self.compile_seconds
+        try:
+            program = compile_segment(self.target, self.kernel, self.plan, self._state.groups[0], self.average)
+            self.compile_seconds += time.perf_counter() - began
+            with ThreadPoolExecutor(min(_cores(), len(self._state.groups))) as pool:
+                while self._state.step < step and self._state.failure is None:
+                    self._state = self._advanced(program, pool, self._segment_end(step))
+                    if report is not None:
+                        count = self.length.steps_before + self._state.step
+                        report("sampling", count, _note(self._state.draws[-1]))
+        finally:
+            self.seconds += time.perf_counter() - began - (self.compile_seconds - compiled_before)
+
+    def samples(self) -> Samples:
+        state, length, flattening = self._state, self.length, self.kernel.flattening
+        draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *state.draws)
+        count = draws.energy.shape[1]
+        return Samples(
+            draws=self._as_positions(draws.position),
+            target_states=draws.target_state,
+            average=self._averaged(flattening is not None and flattening.fixed) if count else None,
+            energies=draws.energy,
+            log_weights=draws.log_weight,
+            multipliers=draws.multiplier,
+            steps=length.steps_before + length.burn_in + length.thin * (1 + np.arange(count)),
+            trajectory=trajectory_of(state, length.steps_before),
+            settings=self.settings,
+            seconds=self.seconds,
+            compile_seconds=self.compile_seconds,
+            interrupted=state.step < self.steps and state.failure is None,
+            flattening=flattening,
+        )
+
+    def _segment_end(self, until: int) -> int:
+        """The last step of the next segment. It depends on the clock, and changes nothing of the result."""
+        plan, step, count = self.plan, self._state.step, self._count
+        last = step + min(count, plan.segment_steps)
+        if count >= plan.block:
+            last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
+        mark = (step // plan.stretch + 1) * plan.stretch
+        last = min(last, mark, until)
+        whole = last // plan.block * plan.block
+        return whole if whole > step else last  # part of a block is a segment of its own
+
+    def _advanced(self, program: Any, pool: ThreadPoolExecutor, last: int) -> RunState:
+        """The state after the segment that ends with step `last`; or, if a number is not finite on the way, the state
+        before the step at which it was not, marked as failed.
+        """
+        state, began = self._state, time.perf_counter()
+        parts = self._segments(program, pool, last)
+        bad_steps = gather(tuple(part.chains for part in parts), lambda chain: chain.health.bad_step)
+        bad = bool(np.any(bad_steps))
+        if bad:
+            last = int(np.min(bad_steps[bad_steps > 0])) - 1
+            if last <= state.step:
+                return state._replace(failure=_failure(bad_steps, state.groups))
+            parts = self._segments(program, pool, last)
+        wanted = SEGMENT_SECONDS if jax.default_backend() == "cpu" else 5 * SEGMENT_SECONDS
+        pace = (last - state.step) / (time.perf_counter() - began)
+        self._count = int(np.clip(wanted * pace, 1, 8 * self._count))
+        groups = tuple(part.chains for part in parts)
+        marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
+        failure = _failure(bad_steps, groups) if bad else None
+        return RunState(last, groups, (*state.draws, self._kept(parts, last)), marks, failure)
+
+    def _segments(self, program: Any, pool: ThreadPoolExecutor, last: int) -> list[Segment]:
+        """One call of the compiled program for each group of chains."""
+        state = self._state
+        first, end, burn_in = np.array([state.step + 1, last, self.length.burn_in], np.int32)
+
+        def call(group: Chain) -> Segment:
+            return jax.block_until_ready(program(self.target, group, first, end, burn_in, self.average))
+
+        parts = list(pool.map(call, state.groups))
+        self.target.after(state.step // self.plan.block * self.plan.block)
+        return parts
+
+    def _kept(self, parts: list[Segment], last: int) -> Draws:
+        """The complete draws of a segment, of all chains, on the host."""
+        count = self.length.draws_after(last) - self.length.draws_after(self._state.step)
+        if count == 0:
+            return self._state.draws[0]  # none
+        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, :count], part.draws) for part in parts]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)
+
+    def _as_positions(self, positions: Any) -> Position:
+        return positions if self.layout is None or positions is None else self.layout.to_position(positions)
+
+    def _averaged(self, comparable_weights: bool) -> Any:
+        """The result of the average; a list of them, one for each chain, where chains have averages of their own."""
+        if self.average is None:
+            return None
+        sums = gather(self._state.groups, lambda chain: chain.average)
+        if not self.plan.per_chain:
+            return self.average.finish(sums, comparable_weights)
+        count = jax.tree.leaves(sums)[0].shape[0]
+        one_by_one = [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], sums) for i in range(count)]
+        return [unstack(self.average, i).finish(one) for i, one in enumerate(one_by_one)]
+
+
+def _groups(chains: Chain, plan: Plan) -> tuple[Chain, ...]:
+    """Stacks of chains that one call of the program advances.
+
+    Chains that are one CPU kernel each run on threads of their own; others are one vector.
+    """
+    if not plan.fuse:
+        return (chains,)
+    count = chains.health.bad_step.shape[0]
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], chains) for i in range(count))
+
+
+def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, ...]) -> Draws:
+    """Draws of all chains, none of them yet."""
+    of_chain = jax.vmap(lambda chain: empty_draws(target, kernel, plan, chain, 0))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *(of_chain(group) for group in groups))
+
+
+def _failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:
+    """Which chain was the first to meet a number that is not finite, from the chains before that step."""
+    chain = int(np.argmin(np.where(bad_steps > 0, bad_steps, np.iinfo(bad_steps.dtype).max)))
+    before = gather(groups, lambda chain: chain.health)
+    return Failure(chain, int(bad_steps[chain]), float(before.energy[chain]), float(before.multiplier[chain]))
+
+
+def _note(draws: Draws) -> str:
+    """What is worth watching: energies, how often the chains are driven uphill, how even the weights are."""
+    if not draws.energy.size:
+        return ""
+    share = float(kish(normalise(np.ravel(draws.log_weight)))) / draws.log_weight.size
+    uphill = float(np.mean(draws.multiplier < 0))
+    energies = f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}"
+    return f"{energies} · uphill {uphill:.0%} · weight ESS {share:.0%}"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,239 @@
+"""The compiled loop: steps in blocks, noise a block at a time, estimates summed on the way.
+
+A run is cut into segments, one call of the compiled program each; a segment into blocks, for which noise and
+schedules are made at once; a block into steps. How a run is cut into segments does not change a bit of it: the noise of
+a block depends on the chain's key and the block's number alone.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, partial, reduce
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from contourmc._core.info import Info
+from contourmc._core.pytrees import Position, unstack
+from contourmc.engine.cpu_single_kernel import fused
+from contourmc.engine.plan import Plan
+from contourmc.engine.state import Chain, Draws, Health, Totals, no_totals
+from contourmc.engine.step import make_step, prepare_block
+from contourmc.kernels.base import CHAINS, Kernel
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target
+
+
+class Segment(NamedTuple):
+    """What came of a segment; every leaf but `next_step` has a leading chain axis.
+
+    next_step: the first step that was not made; smaller than asked for if a number was not finite.
+    draws: room for kept draws. Entry i is draw i + (the draws complete before the segment).
+    """
+
+    next_step: Int[Array, ""]
+    chains: Chain
+    draws: Draws
+
+
+def compile_segment(
+    target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None = None
+) -> Callable[[Target, Chain, Any, Any, Any, Average | None], Segment]:
+    """`run_segment` for such chains, compiled here and now, or taken from an earlier run with equal settings.
+
+    The result is called from other threads, which do not share this one's JAX configuration.
+    """
+    leaves, structure = jax.tree.flatten((target, chains, average))
+    return _compile_segment(kernel, plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
+
+
+@lru_cache(maxsize=16)
+def _compile_segment(kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
+    leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
+    target, chains, average = structure.unflatten(leaves)
+    number = jax.ShapeDtypeStruct((), jnp.int32)
+    return run_segment.lower(target, kernel, plan, chains, number, number, number, average).compile()
+
+
+@partial(jax.jit, static_argnames=("kernel", "plan"))
+def run_segment(
+    target: Target,
+    kernel: Kernel,
+    plan: Plan,
+    chains: Chain,
+    first: Array,
+    last: Array,
+    burn_in: Array,
+    average: Average | None = None,
+) -> Segment:
+    """Steps `first` to `last` (both included, counted from 1) of a stack of chains.
+
+    Ends early, after the block, if a number of any chain is not finite.
+    """
+    done_before = _draws_before(first, burn_in, plan.thin)
+    no_draws = partial(empty_draws, target, kernel, plan)
+    draws = jax.vmap(partial(no_draws, capacity=plan.capacity))(chains)
+
+    def proceed(segment: Segment) -> Array:
+        return (segment.next_step <= last) & jnp.all(segment.chains.health.bad_step == 0)
+
+    def advance(segment: Segment) -> Segment:
+        step = segment.next_step
+        end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
+        block = partial(_block, kernel, plan, first=step, last=end, burn_in=burn_in)
+        if not plan.fuse:
+            all_before = partial(block, done_before=done_before)
+            chains, draws = _over_chains(kernel, plan, all_before, target, average, segment.chains, segment.draws)
+            return Segment(end + 1, chains, draws)
+        # One kernel gets room for the draws of its block alone: the room of a segment would be copied for each.
+        done = _draws_before(step, burn_in, plan.thin)
+        chains, new = jax.lax.map(
+            lambda chain: block(
+                target, average, chain, no_draws(chain, capacity=plan.block_capacity), done_before=done
+            ),
+            segment.chains,
+        )
+        draws = jax.tree.map(
+            lambda all_draws, some: jax.lax.dynamic_update_slice_in_dim(all_draws, some, done - done_before, axis=1),
+            segment.draws,
+            new,
+        )
+        return Segment(end + 1, chains, draws)
+
+    begin = Segment(first, chains, draws)
+    return advance(begin) if plan.unroll else jax.lax.while_loop(proceed, advance, begin)
+
+
+def _block(
+    kernel: Kernel,
+    plan: Plan,
+    target: Target,
+    average: Average | None,
+    chain: Chain,
+    draws: Draws,
+    *,
+    first: Array,
+    last: Array,
+    burn_in: Array,
+    done_before: Array,
+) -> tuple[Chain, Draws]:
+    """Steps `first` to `last` of one chain, all in the same block; entry i of the draws is draw i + `done_before`."""
+    chain = _begin(kernel, plan, chain, first)
+    inputs = prepare_block(target, kernel, chain.key, chain.state.position, first, plan.block)
+    before = (first - 1) // plan.block * plan.block  # the steps before this block
+
+    def advance(inputs, carry, centre, begin, end, before, done_before, burn_in):
+        def body(i, carry):
+            state, target_state, totals, draws, sums, health = carry
+            position, watched, step = kernel.draw(state), kernel.watched(state), before + i + 1
+            state, target_state, info = make_step(target, kernel, _at(inputs, i), state, target_state)
+            health = _examined(health, step, info, None if plan.large else watched)
+            totals = _add(totals, info.log_weight, None if plan.large else position, centre, step > burn_in)
+            drawn = target.drawn(target_state)
+            stored = (position, drawn) if plan.store else (None, None)
+            new = Draws(*stored, info.energy, info.log_weight, info.multiplier)
+            index = _draws_before(step, burn_in, plan.thin) - done_before
+
+            def keep(draws, sums):
+                added = None if average is None else average.add(sums, info, position, drawn)
+                return _write(draws, new, index) if plan.large else draws, added
+
+            if not plan.large:
+                # Each step overwrites the entry of its draw; the last of every `thin` steps stays.
+                draws = _write(draws, new, index)
+            if plan.large or average is not None:
+                kept = _draws_before(step + 1, burn_in, plan.thin) > _draws_before(step, burn_in, plan.thin)
+                draws, sums = jax.lax.cond(kept, keep, lambda *same: same, draws, sums)
+            return state, target_state, totals, draws, sums, health
+
+        return body(begin, carry) if plan.unroll else jax.lax.fori_loop(begin, end, body, carry)
+
+    loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
+    carry = chain.state, chain.target_state, chain.totals, draws, chain.average, chain.health
+    state, target_state, totals, draws, sums, health = loop(
+        inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
+    )
+    if plan.large:
+        # Every step is too dear to look at all numbers; after a block they are those with which the next step begins.
+        fine = _all_finite(kernel.watched(state)) | (health.bad_step > 0)
+        health = health._replace(bad_step=jnp.where(fine, health.bad_step, last + 1))
+    return Chain(chain.key, state, target_state, sums, chain.centre, totals, health), draws
+
+
+def _begin(kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> Chain:
+    """At the beginning of a block the state is settled, at that of a stretch the totals are emptied.
+
+    Both depend on the step alone and not on where segments are cut.
+    """
+    new_block, new_stretch = (first - 1) % plan.block == 0, (first - 1) % plan.stretch == 0
+
+    def choose(condition: Array, new: Any, old: Any) -> Any:
+        return jax.tree.map(lambda a, b: b if a is b else jnp.where(condition, a, b), new, old)
+
+    settled = choose(new_block, kernel.settle(chain.state), chain.state)
+    return chain._replace(state=settled, totals=choose(new_stretch, no_totals(chain.centre), chain.totals))
+
+
+def _examined(health: Health, step: Array, info: Info, watched: Position | None) -> Health:
+    """The health after a step, which is bad if its point or energy was not finite."""
+    fine = jnp.isfinite(info.energy) & _all_finite(watched)
+    bad_step = jnp.where(fine | (health.bad_step > 0), health.bad_step, step)
+    return Health(bad_step, info.energy.astype(health.energy.dtype), info.multiplier.astype(health.multiplier.dtype))
+
+
+def _all_finite(tree: Any) -> Array | bool:
+    return reduce(jnp.logical_and, (jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)), True)
+
+
+def _draws_before(step: Array, burn_in: Array, thin: int) -> Array:
+    """The number of draws complete before a step."""
+    return jax.lax.div(jnp.maximum(step - 1 - burn_in, 0), jnp.asarray(thin, step.dtype))
+
+
+def _add(totals: Totals, log_weight: Array, position: Position | None, centre: Position | None, kept: Array) -> Totals:
+    """Add a weighted point; e^log_scale follows the largest weight, so that nothing over- or underflows."""
+    log_weight = jnp.where(kept, log_weight, -jnp.inf)
+    smaller = jnp.exp(-jnp.abs(log_weight - totals.log_scale))
+    larger = log_weight > totals.log_scale
+    old, new = jnp.where(larger, smaller, 1.0), jnp.where(larger, 1.0, smaller)
+
+    def add(total: Array, term: Array) -> Array:
+        return old.astype(total.dtype) * total + new.astype(total.dtype) * term
+
+    away = jax.tree.map(jnp.subtract, position, centre)
+    return Totals(
+        jnp.maximum(totals.log_scale, log_weight),
+        add(totals.weight, jnp.ones_like(totals.weight)),
+        jax.tree.map(add, totals.first, away),
+        jax.tree.map(lambda total, term: add(total, term * term), totals.second, away),
+    )
+
+
+def empty_draws(target: Target, kernel: Kernel, plan: Plan, chain: Chain, capacity: int) -> Draws:
+    """Room for so many draws of one chain."""
+    column = jnp.zeros(capacity, jnp.result_type(float))
+    stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if plan.store else (None, None)
+    position, target_state = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), stored)
+    return Draws(position, target_state, column, column, column)
+
+
+def _write(draws: Draws, new: Draws, index: Array) -> Draws:
+    def write(all_draws: Array, leaf: Array) -> Array:
+        return jax.lax.dynamic_update_index_in_dim(all_draws, leaf.astype(all_draws.dtype), index, axis=0)
+
+    return jax.tree.map(write, draws, new)
+
+
+def _at(tree: Any, i: Array) -> Any:
+    return jax.tree.map(lambda leaf: jax.lax.dynamic_index_in_dim(leaf, i, keepdims=False), tree)
+
+
+def _over_chains(
+    kernel: Kernel, plan: Plan, function: Callable[..., Any], target: Target, average: Average | None, *stacks: Any
+) -> Any:
+    """A function of one chain over a stack of them. A single chain gets no mapped axis, which costs networks copies."""
+    if kernel.interacting or jax.tree.leaves(stacks)[0].shape[0] > 1:
+        axes = (plan.chain_axis, plan.chain_axis, *(0 for _ in stacks))
+        return jax.vmap(function, axes, axis_name=CHAINS)(target, average, *stacks)
+    given = unstack((target, average), 0) if plan.per_chain else (target, average)
+    return jax.tree.map(lambda leaf: leaf[None], function(*given, *unstack(stacks, 0)))

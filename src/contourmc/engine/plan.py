@@ -1,0 +1,108 @@
+"""The sizes and choices that the compiled loop of a run is made for."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from contourmc._core.pytrees import Position, position_size
+from contourmc.engine.cpu_single_kernel import can_fuse, must_unroll
+from contourmc.engine.step import make_step, prepare_block
+from contourmc.kernels.base import Kernel
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target
+
+LARGE = 2**14  # numbers in a position from which on it pays to touch only the kept draws
+
+
+def is_large(position: Position) -> bool:
+    """Whether a position is so large that only kept draws are worth touching."""
+    return position_size(position) > LARGE
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the program is compiled for.
+
+    block: steps whose noise is drawn at once.
+    thin: steps for each kept draw.
+    stretch: steps between two marks of the trajectory, a multiple of the block; no segment goes beyond a mark.
+    capacity: the most draws that a segment can keep.
+    fuse: whether the steps of a block are one CPU kernel for each chain; else chains are a vector.
+    unroll: whether the program makes a single step, and the loop is in Python; else the loop is compiled.
+    large: whether the position is so large that only kept draws are written or summed; else every step is.
+    store: whether the positions of kept draws are stored.
+    per_chain: whether each chain has its own target and average, stacked along a leading axis.
+    """
+
+    block: int
+    thin: int
+    stretch: int
+    capacity: int
+    fuse: bool
+    unroll: bool
+    large: bool
+    store: bool
+    per_chain: bool
+
+    @property
+    def chain_axis(self) -> int | None:
+        """The axis of the target and the average along which chains lie, as `jax.vmap` takes it."""
+        return 0 if self.per_chain else None
+
+    @property
+    def block_capacity(self) -> int:
+        """The most draws that a block can touch."""
+        return _draws_of_block(self.block, self.thin)
+
+    @property
+    def segment_steps(self) -> int:
+        """The most steps whose draws fit into a segment."""
+        return 1 if self.unroll else max(self.block, (self.capacity - self.block_capacity) * self.thin)
+
+
+def make_plan(
+    target: Target,
+    kernel: Kernel,
+    position: Position,
+    steps: int,
+    thin: int,
+    *,
+    average: Average | None = None,
+    store: bool = True,
+    per_chain: bool = False,
+) -> Plan:
+    """Sizes by the size of the position, so that noise, draws and trajectory stay within a few MiB each.
+
+    The target and the average are those of one chain.
+    """
+    size = position_size(position)
+    state = kernel.init(position)
+    prepare_one = partial(prepare_block, target, kernel, position=state.position, block=1)
+    one_step = jax.eval_shape(prepare_one, key=jax.random.key(0), first=jnp.int32(1))
+    most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
+    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it; of 16 on a GPU.
+    few, room = (8, 2**22) if jax.default_backend() == "cpu" else (16, 2**25)
+    block = min(1024, max(1, 2**16 // most, min(few, room // most)))
+    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
+    # Only the evaluation: a move that learns from other chains works only along the axis on which they lie.
+    unroll = must_unroll(partial(kernel.evaluate, target), inputs[0], state.position, target.init())
+    if unroll:
+        block = 1
+    blocks = -(-steps // block)
+    # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
+    marks = min(max(25, blocks // 32), 100)
+    large = is_large(position)
+    stretch = -(-blocks // marks) * block
+    if not large:
+        stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
+    of_block = _draws_of_block(block, thin)
+    capacity = min(-(-stretch // thin) + of_block, max(2 * of_block, 2**22 // size))
+    independent = average is None and not kernel.interacting and not per_chain
+    fuse = independent and can_fuse(partial(make_step, target, kernel), inputs, state, target.init())
+    return Plan(block, thin, stretch, capacity, fuse, unroll, large, store, per_chain)
+
+
+def _draws_of_block(block: int, thin: int) -> int:
+    return (block - 1) // thin + 2

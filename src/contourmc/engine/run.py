@@ -1,0 +1,108 @@
+"""What every run in progress offers: advance it, look at what there is, go on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from contourmc._core.checks import require, require_count
+from contourmc._core.pytrees import Position
+from contourmc.draws.samples import Samples
+
+# Called after every call of the compiled program: the stage of the run, the steps done, and a note worth watching.
+Report = Callable[[str, int, str], None]
+
+
+class DivergenceError(RuntimeError):
+    """A chain met a number that is not finite.
+
+    samples: what was drawn before, from all chains, up to the step at which it happened.
+    """
+
+    def __init__(self, message: str, samples: Samples):
+        super().__init__(message)
+        self.samples = samples
+
+
+class Run(ABC):
+    """A run in progress, as `start` gives it:
+
+        run = cm.start(energy, init=0.0, steps=100_000)
+        while run.step < run.steps:
+            run.advance(10_000)
+            print(run.samples().mean())
+
+    How it is cut into calls of `advance` does not change a bit of it. A run that is not advanced to its end may hold
+    threads that read data: close it, or use it in a `with` statement.
+
+    steps: how many steps each chain makes in all.
+    chains: how many chains there are.
+    """
+
+    def __init__(self, steps: int, chains: int):
+        self.steps, self.chains = steps, chains
+        self._resources = ExitStack()
+
+    def hold(self, resources: ExitStack) -> None:
+        """Keep what the run needs, such as threads that read data, until it is closed."""
+        self._resources = resources
+
+    @property
+    @abstractmethod
+    def state(self) -> Any:
+        """All there is to the run, as one immutable pytree that is replaced as a whole."""
+
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """How many steps each chain has made."""
+
+    @property
+    @abstractmethod
+    def positions(self) -> Position:
+        """Where the chains are, stacked along a leading axis."""
+
+    @property
+    @abstractmethod
+    def target_states(self) -> Any:
+        """The target's state of each chain, such as batch-norm statistics, stacked; None for most targets."""
+
+    @property
+    @abstractmethod
+    def failure(self) -> str:
+        """What ended the run early, in words; empty if nothing did."""
+
+    @abstractmethod
+    def samples(self) -> Samples:
+        """What has been drawn so far."""
+
+    @abstractmethod
+    def advance_to(self, step: int, report: Report | None) -> None:
+        """Advance up to a step, or until the run fails."""
+
+    def advance(self, steps: int | None = None, report: Report | None = None) -> None:
+        """Make so many more steps of each chain; by default all that remain.
+
+        A run that tunes itself may make a few more steps than asked for while its pilot goes on. Raises a
+        `DivergenceError` if a number is not finite.
+        """
+        remaining = self.steps - self.step
+        if steps is not None:
+            steps = require_count("steps", steps, 1, "advance by at least 1 step")
+            require(steps <= remaining, "steps", steps, f"the run has {remaining} of {self.steps} steps left")
+        if not self.failure:
+            self.advance_to(self.steps if steps is None else self.step + steps, report)
+        if self.failure or self.step >= self.steps:
+            self.close()
+        if self.failure:
+            raise DivergenceError(self.failure, self.samples())
+
+    def close(self) -> None:
+        """End the threads that read data for the run. It cannot be advanced any more, but its samples remain."""
+        self._resources.close()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

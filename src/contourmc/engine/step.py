@@ -1,0 +1,36 @@
+"""One step of one chain: the target's evaluation and the kernel's move, with all that is random prepared before."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from contourmc._core.info import Info
+from contourmc._core.pytrees import Position
+from contourmc.kernels.base import Kernel
+from contourmc.targets.base import Target
+
+
+def prepare_block(
+    target: Target, kernel: Kernel, key: PRNGKeyArray, position: Position, first: Array, block: int
+) -> tuple[Any, Any]:
+    """Everything random or scheduled in the block that step `first` belongs to, for the target and the kernel.
+
+    It depends on the chain's key and the number of the block alone.
+    """
+    number = (first - 1) // block
+    steps = number * block + 1 + jnp.arange(block, dtype=jnp.int32)
+    kernel_key, _ = jax.random.split(jax.random.fold_in(key, number))
+    target_key = jax.random.fold_in(key, 2**31 + 1)  # no block has this number
+    return kernel.prepare_target(target, target_key, position, steps), kernel.prepare(kernel_key, position, steps)
+
+
+def make_step(
+    target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any, target_state: Any
+) -> tuple[Any, Any, Info]:
+    """One evaluation of the target and one move of the kernel; the new states of both, and the info."""
+    target_inputs, kernel_inputs = inputs
+    energy, gradient, target_state = kernel.evaluate(target, target_inputs, state.position, target_state)
+    state, info = kernel.move(kernel_inputs, state, energy, gradient)
+    return state, target_state, info

@@ -1,0 +1,61 @@
+"""Large positions of many arrays as one vector, while a run goes on.
+
+What a kernel does to a position it does to each number. Sixty arrays, as a ResNet-20 has, would cost sixty small
+operations for each large one; on a device that waits for each of them to be launched, this shows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from contourmc._core.info import Info
+from contourmc._core.layout import Layout
+from contourmc._core.pytrees import Position
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target
+
+
+@dataclass(frozen=True, eq=False)
+class VectorTarget(Target, arrays=("target",)):
+    """A target as a function of a vector."""
+
+    target: Target
+    layout: Layout
+
+    def init(self) -> Any:
+        return self.target.init()
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
+        return self.target.prepare(key, self.layout.to_position(position), steps)
+
+    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
+        energy, gradient = self.target.evaluate(inputs, self.layout.to_position(position))
+        return energy, self.layout.to_vector(gradient)
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        energy, gradient, state = self.target.evaluate_from(inputs, self.layout.to_position(position), state)
+        return energy, self.layout.to_vector(gradient), state
+
+    def drawn(self, state: Any) -> Any:
+        return self.target.drawn(state)
+
+    def after(self, step: int) -> None:
+        self.target.after(step)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorAverage(Average, arrays=("average",)):
+    """An average over vectors."""
+
+    average: Average
+    layout: Layout
+
+    def init(self) -> Any:
+        return self.average.init()
+
+    def add(self, sums: Any, info: Info, position: Position, state: Any) -> Any:
+        return self.average.add(sums, info, self.layout.to_position(position), state)
+
+    def finish(self, sums: Any, comparable_weights: bool = False) -> Any:
+        return self.average.finish(sums, comparable_weights)

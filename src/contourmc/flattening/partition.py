@@ -1,0 +1,61 @@
+"""The energy partition: which subregion a point belongs to."""
+
+import math
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int
+
+from contourmc._core.checks import require, require_count, require_number
+
+
+@dataclass(frozen=True)
+class Partition:
+    """`bins` subregions of the sample space, by energy.
+
+    Bin 0 is U ≤ low, bin i is low + (i−1)·width < U ≤ low + i·width, and the last bin is everything
+    above. The two end bins are unbounded; the others are `width` wide.
+
+    low: the upper end of bin 0. It must lie above the lowest energy: a bin that is never visited
+        loses its θ without end, and the gradient multiplier next to it explodes.
+    width: Δu, the width of the inner bins, in units of energy.
+    bins: m, how many subregions there are in all.
+    """
+
+    low: float
+    width: float
+    bins: int
+
+    def __post_init__(self):
+        finite = isinstance(self.low, (int, float, np.number)) and math.isfinite(self.low)
+        require(finite, "low", self.low, "give a finite energy a little above the lowest one")
+        require_number("width", self.width, "the width Δu of an energy bin must be above 0", positive=True)
+        bins = require_count("bins", self.bins, 2, "a partition needs at least 2 bins")
+        object.__setattr__(self, "bins", bins)
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "width", float(self.width))
+
+    def extended(self, below: int, above: int) -> "Partition":
+        """The same bins, with more of them below and above; fewer where a number is negative."""
+        return Partition(self.low - below * self.width, self.width, self.bins + below + above)
+
+    @property
+    def edges(self) -> Float[np.ndarray, " inner_edges"]:
+        """The bins − 1 inner edges u₁ … u_{m−1}."""
+        return self.low + self.width * np.arange(self.bins - 1)
+
+    @property
+    def high(self) -> float:
+        """The lower end of the last, unbounded bin."""
+        return self.low + self.width * (self.bins - 2)
+
+    def level(self, energy: ArrayLike) -> Float[Array, "..."]:
+        """The energy in units of the bin width, counted from `low`."""
+        return (jnp.asarray(energy) - self.low) * (1 / self.width)
+
+    def index(self, energy: ArrayLike) -> Int[Array, "..."]:
+        """J(u) = clip(ceil((u − u₁)/Δu), 0, m−1)."""
+        # Clip before the cast: a float beyond the integers has no defined cast.
+        return jnp.clip(jnp.ceil(self.level(energy)), 0, self.bins - 1).astype(jnp.int32)

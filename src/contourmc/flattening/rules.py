@@ -1,0 +1,162 @@
+"""The rules by which θ is learnt: stochastic approximation, one step after every move.
+
+With J the bin of the point, ω the step size and w the gain of the rule,
+
+    θ(i) ← θ(i) + ω·w·(1[i = J] − θ(i)).
+
+A rule is an object with a `gain` and an `update`; `original`, `biased` and `scalable` are the names of the three
+here. To add one, subclass `Rule` and give an instance of it to a contour kernel.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from contourmc._core.checks import require, require_number
+from contourmc.flattening.theta import LogTheta, at_bin
+
+
+class Rule(ABC):
+    """How θ is learnt. Subclasses are frozen dataclasses: equal rules compile once."""
+
+    @abstractmethod
+    def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
+        """log w, from θ, the bin of the point, and the point's log weight."""
+
+    def update(
+        self,
+        theta: LogTheta,
+        index: Int[Array, ""],
+        gain: Float[Array, ""],
+        log_omega: Float[Array, ""],
+        axis: str | None = None,
+    ) -> LogTheta:
+        """θ after one step, with J = `index`, w = e^gain and ω = e^log_omega.
+
+        axis: the mapped axis of chains that share one θ; it then learns by the mean of all chains' steps (ICSGLD).
+        """
+        if axis is None:
+            return learn(theta, index, gain, log_omega)
+        return learn_together(theta, index, gain, log_omega, axis)
+
+    @abstractmethod
+    def visit_power(self, zeta: float) -> float:
+        """Once θ is learnt, bins are visited in proportion to θ to this power; 0: all alike."""
+
+
+@dataclass(frozen=True)
+class Original(Rule):
+    """w = the weight of the point, Ψ^ζ(U) or θ^ζ(J): then θ(i) → ∫_{bin i} π (the paper's rule)."""
+
+    def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
+        return log_weight
+
+    def visit_power(self, zeta: float) -> float:
+        return 1 - zeta
+
+
+@dataclass(frozen=True)
+class Biased(Original):
+    """`Original` with the high-order term ωρ·1[i ≥ J] added to w: for large ζ, where w = θ^ζ vanishes.
+
+    rho: ρ, 0 or more. The bins below J do not feel the term, which costs a pass over θ.
+    """
+
+    rho: float = 1.0
+
+    def __post_init__(self):
+        require_number("rho", self.rho, "the high-order term ρ must be 0 or more", positive=False)
+
+    def update(
+        self,
+        theta: LogTheta,
+        index: Int[Array, ""],
+        gain: Float[Array, ""],
+        log_omega: Float[Array, ""],
+        axis: str | None = None,
+    ) -> LogTheta:
+        if axis is None:
+            return learn(theta, index, gain, log_omega, self.rho)
+        return learn_together(theta, index, gain, log_omega, axis, self.rho)
+
+
+@dataclass(frozen=True)
+class Scalable(Rule):
+    """w = θ(J): then θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant; for large ζ and deep networks."""
+
+    def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
+        return at_bin(theta, index)
+
+    def visit_power(self, zeta: float) -> float:
+        return 0.0
+
+
+RULES: dict[str, Rule] = {"original": Original(), "biased": Biased(), "scalable": Scalable()}
+
+
+def as_rule(rule: Rule | str) -> Rule:
+    """A rule itself, or the one of this name."""
+    if isinstance(rule, Rule):
+        return rule
+    require(rule in RULES, "rule", rule, f"choose one of {', '.join(RULES)}, or give a Rule")
+    return RULES[rule]
+
+
+def learn(
+    theta: LogTheta,
+    index: Int[Array, ""],
+    gain: Float[Array, ""],
+    log_omega: Float[Array, ""],
+    rho: float = 0.0,
+) -> LogTheta:
+    """One step with J = `index`, w = e^gain and ω = e^log_omega:
+
+        θ(i) ← θ(i) + ω·(w + ωρ·1[i ≥ J])·(1[i = J] − θ(i))
+
+    With y = ω(w + ωρ), every level moves by log(1 − y), through the offset, and bin J moves to log(θ(J)(1 − y) + y).
+    """
+    levels, log_step = theta.levels, log_omega + gain
+    if rho:
+        above = log_omega + jnp.logaddexp(gain, log_omega + math.log(rho))
+        extra = jnp.log1p(-jnp.exp(log_step)) - jnp.log1p(-jnp.exp(above))
+        levels = levels + jnp.where(jnp.arange(levels.size) < index, extra, 0.0)
+        log_step = above
+    # log(1 + z) and not log1p(z) below: half the time, and exact to the precision of a level. The two
+    # exponentials do not wait for one another: this is the longest chain of operations in a step.
+    growth = 1 / (1 - jnp.exp(log_step))
+    here = jax.lax.dynamic_index_in_dim(levels, index, keepdims=False)
+    there = log_step - theta.offset
+    smaller = jnp.exp(-jnp.abs(there - here))
+    risen = jnp.maximum(here, there) + jnp.log(jnp.where(there > here, growth + smaller, 1 + smaller * growth))
+    levels = jax.lax.dynamic_update_index_in_dim(levels, risen, index, axis=0)
+    return LogTheta(levels, theta.offset - jnp.log(growth))
+
+
+def learn_together(
+    theta: LogTheta,
+    index: Int[Array, ""],
+    gain: Float[Array, ""],
+    log_omega: Float[Array, ""],
+    axis: str,
+    rho: float = 0.0,
+) -> LogTheta:
+    """`learn` by the mean over the C chains of a mapped axis, which share one θ:
+
+        θ(i) ← θ(i) + ω/C·Σ_c (w_c + ωρ·1[i ≥ J_c])·(1[i = J_c] − θ(i))
+
+    The result is the same in every chain. It costs a pass over θ.
+    """
+    bins, below = jnp.arange(theta.levels.size), log_omega + gain
+    above = log_omega + jnp.logaddexp(gain, log_omega + math.log(rho)) if rho else below
+    largest = jax.lax.pmax(above, axis)
+    rise = jax.lax.pmean(jnp.where(bins == index, jnp.exp(above - largest), 0.0), axis)
+    step = (
+        jnp.where(bins < index, jnp.exp(below - largest), jnp.exp(above - largest)) if rho else jnp.exp(above - largest)
+    )
+    keep = jnp.log1p(-jnp.exp(largest) * jax.lax.pmean(step, axis))
+    levels = jnp.logaddexp(theta.levels + theta.offset + keep, jnp.log(rise) + largest)
+    return LogTheta(levels, jnp.zeros_like(theta.offset))

@@ -1,0 +1,111 @@
+"""What all dynamics share: a step size, a temperature, and a landscape that may be flattened."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from contourmc._core.info import Info
+from contourmc._core.noise import normal_like
+from contourmc._core.pytrees import Position
+from contourmc.kernels.base import Kernel
+from contourmc.kernels.schedules import Schedule, check_schedule, evaluate
+
+# From an energy to the log weight and the gradient multiplier there: what makes a landscape flat.
+Flatten = Callable[[Float[Array, ""]], tuple[Float[Array, ""], Float[Array, ""]]]
+
+
+def unflattened(energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The landscape as it is: log weight 0, multiplier 1."""
+    return jnp.zeros_like(energy), jnp.ones_like(energy)
+
+
+def describe_point(energy: Float[Array, ""], flatten: Flatten) -> Info:
+    """The info of a point with this energy; a kernel with a partition adds the bin."""
+    log_weight, multiplier = flatten(energy)
+    return Info(energy, jnp.zeros((), jnp.int32), multiplier, log_weight)
+
+
+class LangevinInputs(NamedTuple):
+    """noise: √(2·friction·τε)·w, or None at temperature 0.  step_size: ε_k.  temperature: τ_k."""
+
+    noise: Position | None
+    step_size: Float[Array, "..."]
+    temperature: Float[Array, "..."]
+
+
+@dataclass(frozen=True)
+class Dynamics(Kernel):
+    """A kernel that moves by a gradient at a temperature, and so can be flattened by `contour`.
+
+    step_size: ε_k, above 0.
+    temperature: τ_k; at 0 there is no noise, and sampling becomes optimisation.
+    """
+
+    step_size: Schedule
+    temperature: Schedule = 1.0
+
+    @property
+    def elementwise(self) -> bool:
+        return True
+
+    @property
+    def friction(self) -> float:
+        """The share of the velocity that is lost in a step, and that the noise restores."""
+        return 1.0
+
+    def __post_init__(self):
+        check_schedule("step_size", self.step_size, "the step size ε must be above 0")
+        check_schedule("temperature", self.temperature, "the temperature τ must be 0 or more", positive=False)
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
+        step_size = evaluate(self.step_size, steps)
+        temperature = evaluate(self.temperature, steps)
+        if not callable(self.temperature) and self.temperature == 0:
+            return LangevinInputs(None, step_size, temperature)
+        scale = jnp.sqrt(2 * self.friction * temperature * step_size)
+        return LangevinInputs(normal_like(key, position, scale), step_size, temperature)
+
+    @abstractmethod
+    def move(
+        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+    ) -> tuple[Any, Info]:
+        """One step on the landscape that `flatten` makes of the energy."""
+
+
+class IncrementalDynamics(Dynamics):
+    """Dynamics that add to the position something which does not depend on the position, but on the gradient alone.
+
+    For a loop that holds the position itself, such as an optimiser's, there is `increment`; it does not look at the
+    position of the state, which may be None (`state.at(None)`).
+    """
+
+    @abstractmethod
+    def displace(self, inputs: Any, state: Any, gradient: Position) -> tuple[Position, Any]:
+        """What the gradient of the flattened landscape and the noise add to the position; the state after the step,
+        all but its position.
+        """
+
+    def increment(
+        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+    ) -> tuple[Position, Any, Info]:
+        """What a step adds to the position, the state after it (all but its position), and its info."""
+        info = describe_point(energy, flatten)
+        flattened = jax.tree.map(lambda g: info.multiplier.astype(g.dtype) * g, gradient)
+        added, state = self.displace(inputs, state, flattened)
+        return added, state, info
+
+    def move(
+        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+    ) -> tuple[Any, Info]:
+        added, state, info = self.increment(inputs, state, energy, gradient, flatten)
+        return state.at(jax.tree.map(jnp.add, state.position, added)), info
+
+
+def add_noise(moved: Position, noise: Position | None) -> Position:
+    """With the noise of a step added, if there is any."""
+    return moved if noise is None else jax.tree.map(jnp.add, moved, noise)

@@ -1,0 +1,94 @@
+"""What changes along a run: step size ε_k, learning rate ω_k of θ, temperature τ_k; k counts from 1.
+
+A schedule is a number or any function of the step that JAX can trace. The ones here are small frozen
+classes, so that two equal settings are equal objects: they print, are stored, and compile once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from contourmc._core.checks import require, require_count, require_number
+
+Schedule = float | Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """min(cap, scale / (k^power + offset)): the paper's ω_k."""
+
+    scale: float
+    power: float
+    offset: float = 0.0
+    cap: float = float("inf")
+
+    def __post_init__(self):
+        require_number("scale", self.scale, "the scale must be above 0", positive=True)
+        require_number("power", self.power, "the power must be 0 or more", positive=False)
+        require_number("offset", self.offset, "the offset must be 0 or more", positive=False)
+        require(self.cap > 0, "cap", self.cap, "the cap must be above 0")
+
+    def __call__(self, step: Array) -> Array:
+        # The power of a whole number in float32 would be slow and inexact through exp and log of ints.
+        k = jnp.asarray(step, jnp.result_type(float))
+        return jnp.minimum(self.cap, self.scale / (k**self.power + self.offset))
+
+
+@dataclass(frozen=True)
+class ExponentialDecay:
+    """`value` for `begin` steps, and from there multiplied by `factor` after every `every` steps."""
+
+    value: float
+    factor: float
+    every: int
+    begin: int = 0
+
+    def __post_init__(self):
+        require_number("value", self.value, "the starting value must be 0 or more", positive=False)
+        require_number("factor", self.factor, "the factor must be above 0", positive=True)
+        require_count("every", self.every, 1, "the decay needs at least 1 step between factors")
+        require_count("begin", self.begin, 0, "the decay begins at step 0 or later")
+
+    def __call__(self, step: Array) -> Array:
+        import optax  # here, since it doubles the time of `import contourmc`
+
+        decay = optax.exponential_decay(
+            self.value, self.every, self.factor, transition_begin=self.begin, staircase=True
+        )
+        return jnp.asarray(decay(step - 1))  # Optax counts from 0
+
+
+@dataclass(frozen=True)
+class CyclicCosine:
+    """From `value` down to 0 along half a cosine every `period` steps (Zhang et al. 2020)."""
+
+    value: float
+    period: int
+
+    def __post_init__(self):
+        require_number("value", self.value, "the starting value must be above 0", positive=True)
+        require_count("period", self.period, 1, "a cycle needs at least 1 step")
+
+    def __call__(self, step: Array) -> Array:
+        import optax
+
+        cosine = optax.cosine_decay_schedule(self.value, self.period)
+        return jnp.asarray(cosine((step - 1) % self.period))
+
+
+def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " steps"]:
+    """The schedule's value at each of the steps."""
+    values = schedule(steps) if callable(schedule) else schedule
+    return jnp.broadcast_to(jnp.asarray(values, jnp.result_type(float)), steps.shape)
+
+
+def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> None:
+    """Raise for a schedule whose value at the first step is impossible."""
+    if callable(schedule):
+        first = float(np.asarray(evaluate(schedule, jnp.arange(1, 2)))[0])
+        require_number(f"{argument} at step 1", first, remedy, positive=positive)
+    else:
+        require_number(argument, schedule, remedy, positive=positive)

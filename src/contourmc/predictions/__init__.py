@@ -1,0 +1,1 @@
+"""What all draws of a model predict together: averages that are summed up while a run goes on."""

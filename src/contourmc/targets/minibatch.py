@@ -1,0 +1,99 @@
+"""What all posteriors on data share: from a batch to an energy, its gradient, and the new state of the model."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+
+from contourmc._core.checks import require
+from contourmc._core.pytrees import Position
+from contourmc.targets.base import Target
+
+LogLikelihood = Callable[..., Any]
+LogPrior = Callable[[Any], Array]
+Augment = Callable[[PRNGKeyArray, Any], Any]
+
+
+class MiniBatchTarget(Target):
+    """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from n of N observations."""
+
+    log_likelihood: LogLikelihood
+    log_prior: LogPrior
+    augment: Augment | None
+    state: Any
+    size: int  # N
+    batch_size: int  # n
+
+    @abstractmethod
+    def batch(self, chosen: Any) -> tuple[Any, Bool[Array, ""] | None]:
+        """The batch that one step's inputs stand for, and whether it could be read; None: it is there."""
+
+    @abstractmethod
+    def batch_shapes(self) -> Any:
+        """The shapes and types of a batch."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.size // self.batch_size
+
+    def init(self) -> Any:
+        return self.state
+
+    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
+        energy, gradient, _ = self.evaluate_from(inputs, position, self.init())
+        return energy, gradient
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        chosen, key = inputs
+        batch, fine = self.batch(chosen)
+        if self.augment is not None:
+            batch = self.augment(key, batch)
+        scale = self.size / self.batch_size
+
+        def energy(position: Position) -> tuple[Float[Array, ""], Any]:
+            log_likelihoods, new_state = self._likelihood(position, state, batch)
+            return -scale * jnp.sum(log_likelihoods) - self.log_prior(position), new_state
+
+        (value, new_state), gradient = jax.value_and_grad(energy, has_aux=True)(position)
+        # A batch that could not be read gives an energy that is not finite, which stops the run.
+        return value if fine is None else jnp.where(fine, value, jnp.nan), gradient, new_state
+
+    def check_functions(self) -> None:
+        """Raise unless likelihood and prior are functions."""
+        for argument in ("log_likelihood", "log_prior"):
+            require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
+
+    def check(self, position: Position) -> None:
+        """Raise unless the likelihood gives a float for each observation, and the prior one."""
+        returned = jax.eval_shape(self._likelihood, position, self.state, self.batch_shapes())
+        pair = isinstance(returned, tuple) and len(returned) == 2
+        remedy = "with a state, return the log likelihoods and the new state"
+        require(pair, "log_likelihood", returned, remedy)
+        values, new_state = returned
+        floats = getattr(values, "shape", None) == (self.batch_size,) and jnp.issubdtype(values.dtype, jnp.floating)
+        remedy = f"return one log likelihood for each of the {self.batch_size} observations of a batch: an array"
+        require(floats, "log_likelihood", values, f"{remedy} of shape ({self.batch_size},)")
+        require(
+            _shapes(new_state) == _shapes(self.state),
+            "log_likelihood",
+            new_state,
+            "the new state must have the shapes and types of the old",
+        )
+        prior = jax.eval_shape(self.log_prior, position)
+        scalar = getattr(prior, "shape", None) == () and jnp.issubdtype(prior.dtype, jnp.floating)
+        require(scalar, "log_prior", prior, "return one float: sum over all parameters")
+
+    def _augment_keys(self, key: PRNGKeyArray, steps: Int[Array, " steps"]) -> Key[Array, " steps"] | None:
+        return None if self.augment is None else jax.vmap(jax.random.fold_in, (None, 0))(key, steps)
+
+    def _likelihood(self, position: Position, state: Any, batch: Any) -> Any:
+        if self.state is None:
+            return self.log_likelihood(position, batch), None
+        return self.log_likelihood(position, state, batch)
+
+
+def _shapes(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), tree)

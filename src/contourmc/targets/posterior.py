@@ -1,0 +1,188 @@
+"""The posterior of a model on data, seen a mini-batch at a time."""
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
+
+from contourmc._core.checks import require, require_count, require_finite
+from contourmc._core.pytrees import Position
+from contourmc.data.host_callback import HostData, require_alone
+from contourmc.data.memmap_reader import MemmapReader
+from contourmc.data.permutation import shuffled
+from contourmc.targets.control_variate import WithSnapshot, correction, no_snapshot, take_snapshot
+from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(MiniBatchTarget, arrays=("data", "state")):
+    """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from n of N observations.
+
+    log_likelihood: a function from the parameters and a batch to the n log likelihoods of its observations.
+        With a `state`: from the parameters, the state and a batch to the log likelihoods and the new state.
+    log_prior: a function from the parameters to their log density, up to a constant.
+    data: any pytree of arrays with one entry for each observation along the first axis, for example (x, y).
+        It is put on the device once, and is an argument of the compiled program.
+    batch_size: n. With all N there is nothing random.
+    replace: False: an epoch is N // n steps through the data in a new random order, which leaves out N mod n
+        observations; True: every observation of a batch is drawn from all of the data.
+    augment: a function from a random key and a batch to the batch that the likelihood sees.
+    state: what the model has besides its parameters, such as batch-norm statistics, at the start.
+    resident: whether the data are put on the device. If not, the rows of a batch are read while the step before it
+        is made; the batches are the same. Unless given, all arrays are put there but memory-mapped ones.
+    snapshot_epochs: every so many epochs the energies of all observations are computed, not augmented, and kept as a
+        control variate: near there the energy of a batch, and so its bin, has little noise (control_variate.py).
+        The gradient is not changed. None: no control variate.
+
+    Unbiased: the mean of Ũ over batches is the energy on all of the data, as every n of them are equally probable.
+    """
+
+    log_likelihood: LogLikelihood
+    log_prior: LogPrior
+    data: Any
+    batch_size: int
+    replace: bool = False
+    augment: Augment | None = None
+    state: Any = None
+    resident: bool | None = None
+    snapshot_epochs: int | None = None
+    size: int = field(init=False)
+
+    def __post_init__(self):
+        self.check_functions()
+        leaves = jax.tree.leaves(self.data)
+        resident = self.resident
+        if resident is None:
+            resident = not any(isinstance(leaf, np.memmap) for leaf in leaves)
+        size = check_data(self.data, finite=resident)
+        batch_size = require_count("batch_size", self.batch_size, 1, "a batch needs at least 1 observation")
+        require(batch_size <= size, "batch_size", batch_size, f"there are only {size} observations")
+        if self.snapshot_epochs is not None:
+            epochs = require_count(
+                "snapshot_epochs", self.snapshot_epochs, 1, "give 1 or more, or None for no snapshots"
+            )
+            remedy = "batches of all the data have no noise that a snapshot could reduce"
+            require(batch_size < size or self.replace, "snapshot_epochs", epochs, remedy)
+            object.__setattr__(self, "snapshot_epochs", epochs)
+        if hasattr(self.log_likelihood, "check_data"):
+            self.log_likelihood.check_data(self.data)  # type: ignore[attr-defined]
+        data = (
+            jax.tree.map(jnp.asarray, self.data)
+            if resident
+            else HostData(MemmapReader(jax.tree.map(np.asarray, self.data)))
+        )
+        for name, value in dict(batch_size=batch_size, resident=resident, data=data, size=size).items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
+
+    def init(self) -> Any:
+        return self.state if self.snapshot_epochs is None else WithSnapshot(self.state, no_snapshot(self.size))
+
+    def drawn(self, state: Any) -> Any:
+        return state if self.snapshot_epochs is None else state.model
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> tuple[Any, Any]:
+        """The observations of each step's batch, and a key to augment it; with snapshots, a pair of these and of
+        whether to take a new one.
+        """
+        batches = self._batches(key, steps)
+        if self.snapshot_epochs is None:
+            return batches
+        return batches, (steps - 1) % (self.snapshot_epochs * self.steps_per_epoch) == 0
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        if self.snapshot_epochs is None:
+            return super().evaluate_from(inputs, position, state)
+        batch, renew = inputs
+        model, snapshot = state
+        snapshot = jax.lax.cond(
+            renew, lambda: take_snapshot(self.energies(position, model)), lambda: snapshot
+        )  # under vmap too: all chains renew theirs at the same steps
+        energy, gradient, model = super().evaluate_from(batch, position, model)
+        return energy + correction(snapshot, batch[0]), gradient, WithSnapshot(model, snapshot)
+
+    def _batches(
+        self, key: PRNGKeyArray, steps: Int[Array, " steps"]
+    ) -> tuple[Int[Array, "steps batch"] | None, Key[Array, " steps"] | None]:
+        order_key, augment_key = jax.random.split(key)
+        keys = self._augment_keys(augment_key, steps)
+        if self.batch_size == self.size and not self.replace and self.resident:
+            return None, keys
+        chosen = self._chosen(order_key, steps)
+        if isinstance(self.data, HostData):
+            following = steps + steps.shape[0] if self.replace else steps[-1:] + 1
+            following = self._chosen(order_key, following)[:1]
+            chosen = chosen + self.data.expect(jnp.concatenate([chosen, following]))
+        return chosen, keys
+
+    def _chosen(self, key: PRNGKeyArray, steps: Int[Array, " steps"]) -> Int[Array, "steps batch"]:
+        if self.replace:
+            shape = (*steps.shape, self.batch_size)
+            return jax.random.randint(jax.random.fold_in(key, steps[0]), shape, 0, self.size)
+
+        def batch_of(step: Int[Array, ""]) -> Int[Array, " batch"]:
+            epoch, batch = jnp.divmod(step - 1, self.steps_per_epoch)
+            places = batch * self.batch_size + jnp.arange(self.batch_size)
+            return shuffled(jax.random.fold_in(key, epoch), places, self.size)
+
+        return jax.vmap(batch_of)(steps)
+
+    def batch(self, chosen: Int[Array, " batch"] | None) -> tuple[Any, Bool[Array, ""] | None]:
+        if chosen is None:
+            return self.data, None
+        if isinstance(self.data, HostData):
+            return self.data.fetch(chosen)
+        return jax.tree.map(lambda leaf: leaf[chosen], self.data), None
+
+    def batch_shapes(self) -> Any:
+        return jax.eval_shape(self.batch, jax.ShapeDtypeStruct((self.batch_size,), jnp.int32))[0]
+
+    def energy(self, position: Position) -> Float[Array, ""]:
+        """The energy on all of the data, not augmented, with the state of the start."""
+        if isinstance(self.data, HostData):
+            return jnp.sum(self.energies(position, self.state)) - self.log_prior(position)
+        log_likelihoods, _ = self._likelihood(position, self.state, self.data)
+        return -jnp.sum(log_likelihoods) - self.log_prior(position)
+
+    def energies(self, position: Position, state: Any) -> Float[Array, " size"]:
+        """−log p(data_i | x) of every observation, not augmented, a batch at a time."""
+
+        def of_batch(chosen: Int[Array, " batch"]) -> Float[Array, " batch"]:
+            batch, fine = self.batch(chosen)
+            energies = -self._likelihood(position, state, batch)[0]
+            return energies if fine is None else jnp.where(fine, energies, jnp.nan)
+
+        places = jnp.arange(-(-self.size // self.batch_size) * self.batch_size)
+        places = jnp.minimum(places, self.size - 1).reshape(-1, self.batch_size)  # the last batch is filled up
+        return jax.lax.map(of_batch, places).ravel()[: self.size]
+
+    def session(self) -> AbstractContextManager[None]:
+        require_alone(self.data)
+        return self.data.reader.session() if isinstance(self.data, HostData) else nullcontext()
+
+    def after(self, step: int) -> None:
+        if isinstance(self.data, HostData):
+            self.data.after(step)
+
+
+def check_data(data: Any, *, finite: bool) -> int:
+    """The number of observations; raises unless every array has as many and, on request, all numbers are finite."""
+    leaves = [(f"data{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(data)]
+    require(bool(leaves), "data", data, "give at least one array")
+    for name, leaf in leaves:
+        shape = np.shape(leaf)
+        require(len(shape) > 0, name, leaf, "give an array with one entry for each observation")
+        first_name, first = leaves[0]
+        remedy = f"every array needs one entry for each observation, and {first_name} has {np.shape(first)[0]}"
+        require(shape[0] == np.shape(first)[0], name, f"{shape[0]} entries", remedy)
+        require(shape[0] > 0, name, "an empty array", "give at least one observation")
+        kind = np.asarray(leaf).dtype if not isinstance(leaf, jax.Array) else leaf.dtype
+        numeric = jnp.issubdtype(kind, jnp.number) or jnp.issubdtype(kind, jnp.bool_)
+        require(numeric, name, f"an array of {kind}", "give numbers")
+        if finite:
+            require_finite(name, np.asarray(leaf))
+    return np.shape(leaves[0][1])[0]

@@ -1,0 +1,78 @@
+"""The posterior of a model on data that come as a stream of batches."""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
+
+from contourmc._core.checks import require, require_count
+from contourmc._core.pytrees import Position
+from contourmc.data.batch_stream import BatchStream
+from contourmc.data.host_callback import HostData, require_alone
+from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
+    """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from batches that a loader makes.
+
+    log_likelihood, log_prior, augment, state: as of a `Posterior`.
+    batches: any iterable of batches of n observations each: a loader of PyTorch or Grain, a list, or a
+        function that gives an iterator, such as a generator function. It is read again whenever it ends.
+    size: N, how many observations there are in all.
+    prefetch: how many batches a thread reads ahead.
+
+    In step k all chains get the k-th batch. The energy is unbiased if every batch is a random choice of the data: the
+    loader must shuffle them. All batches must have the same size.
+    """
+
+    log_likelihood: LogLikelihood
+    log_prior: LogPrior
+    batches: Iterable[Any] | Callable[[], Iterable[Any]] | HostData
+    size: int
+    augment: Augment | None = None
+    state: Any = None
+    prefetch: int = 2
+    batch_size: int = field(init=False)
+
+    def __post_init__(self):
+        self.check_functions()
+        iterable = callable(self.batches) or hasattr(self.batches, "__iter__")
+        require(iterable, "batches", self.batches, "give an iterable of batches, or a function that gives one")
+        prefetch = require_count("prefetch", self.prefetch, 1, "read at least 1 batch ahead")
+        check = getattr(self.log_likelihood, "check_data", lambda batch: None)
+        data = HostData(BatchStream(self.batches, prefetch, check))  # type: ignore[arg-type]
+        first = jax.tree.leaves(data.shapes)[0]
+        require(len(first.shape) > 0, "batches", "a batch of single numbers", "a batch is made of arrays of n entries")
+        size = require_count("size", self.size, first.shape[0], f"there are {first.shape[0]} observations in a batch")
+        for name, value in dict(prefetch=prefetch, batches=data, size=size, batch_size=first.shape[0]).items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
+
+    def prepare(
+        self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
+    ) -> tuple[Int[Array, " steps"], Key[Array, " steps"] | None]:
+        """The number of the batch of each step, and a key to augment it."""
+        return steps, self._augment_keys(jax.random.split(key)[1], steps)
+
+    def batch(self, chosen: Int[Array, ""]) -> tuple[Any, Bool[Array, ""] | None]:
+        return self._data.fetch(chosen)
+
+    def batch_shapes(self) -> Any:
+        return self._data.shapes
+
+    def session(self) -> AbstractContextManager[None]:
+        require_alone(self.batches)
+        return self._data.reader.session()
+
+    def after(self, step: int) -> None:
+        self._data.after(step)
+
+    @property
+    def _data(self) -> HostData:
+        assert isinstance(self.batches, HostData)
+        return self.batches

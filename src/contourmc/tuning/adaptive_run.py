@@ -1,0 +1,275 @@
+"""A run that tunes itself: pilot, learning, sampling.
+
+The pilot chooses step size, scales and energy partition. The chains then learn θ together, and the partition follows
+the energies they meet. Then everything is fixed and they sample: from here on the flattened distribution stands
+still, and the weights are exact. If sampling finds energies far below the partition, a basin deeper than all that
+was known, the partition is extended and θ learnt again.
+
+The run is a state machine. Wherever its state says, at its goal, it decides how to go on:
+
+    pilot      after each chunk of steps              → learning, when all are made
+    learning   ROUNDS looks at the partition          → learning with more bins, or sampling
+    sampling   LOOKS looks for energies far below it  → learning again, or the end
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from contourmc._core.pytrees import Position, unstack
+from contourmc.draws.basins import Basins
+from contourmc.draws.samples import Samples
+from contourmc.draws.trajectory import Trajectory
+from contourmc.engine.kernel_run import KernelRun, Length
+from contourmc.engine.plan import is_large
+from contourmc.engine.recorder import trajectory_of
+from contourmc.engine.run import Report, Run
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.theta import LogTheta
+from contourmc.kernels.adjusted import Adjusted
+from contourmc.kernels.contour import Contour, ContourState
+from contourmc.kernels.langevin import Langevin
+from contourmc.kernels.schedules import Polynomial
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target
+from contourmc.tuning import pilot
+from contourmc.tuning.adaptive_state import (
+    LEARNING,
+    LOOKS,
+    PILOT,
+    ROUNDS,
+    SAMPLING,
+    STAGES,
+    AdaptiveState,
+    Bins,
+    Extension,
+)
+from contourmc.tuning.conclusions import conclude
+from contourmc.tuning.rebinning import bins_to_add, rebin
+from contourmc.tuning.walkers import place
+
+OMEGA = Polynomial(scale=10.0, power=0.6, offset=100.0)
+RELEARN = 2  # how often θ may be learnt again
+
+# The state, and the run that advances its chains; None in the pilot.
+Now = tuple[AdaptiveState, KernelRun | None]
+
+
+class AdaptiveRun(Run):
+    """A run without kernel, from stacked positions and a key for each chain."""
+
+    def __init__(
+        self,
+        target: Target,
+        positions: Position,
+        keys: Array,
+        length: Length,
+        *,
+        partition: Partition | None,
+        step_size: float | None,
+        average: Average | None = None,
+        store: bool = True,
+        settings: dict[str, Any] | None = None,
+    ):
+        """partition, step_size: None to have them found. The burn-in is what pilot and learning take together."""
+        super().__init__(length.steps, keys.shape[0])
+        self.target, self.starts, self.keys, self.length = target, positions, keys, length
+        self.given_step, self.follow = step_size, partition is None
+        self.average, self.store, self.settings = average, store, {} if settings is None else settings
+        self._past_seconds = self._past_compile_seconds = 0.0  # of the pilot, and of runs that are over
+        self._plan = pilot.plan_pilot(target, self.chains, length.steps // 10, step_size)
+        bins = None if partition is None else Bins(partition.low, partition.width, partition.bins)
+        # Everything that changes is one pair, replaced as a whole: an interruption finds all of it or none.
+        if target.exact or partition is None:
+            begin = pilot.start(self._plan, positions, step_size)
+            self._now: Now = AdaptiveState(PILOT, pilot=begin, bins=bins), None
+        else:
+            self._now = self._begin_learning(AdaptiveState(LEARNING, bins=bins))
+
+    @property
+    def state(self) -> AdaptiveState:
+        state, run = self._now
+        return state if run is None else state._replace(run=run.state)
+
+    @property
+    def step(self) -> int:
+        state, run = self._now
+        if run is not None:
+            return state.spent + run.step
+        assert state.pilot is not None
+        return self._plan.steps_after(state.pilot.number)
+
+    @property
+    def positions(self) -> Position:
+        run = self._now[1]
+        return self.starts if run is None else run.positions
+
+    @property
+    def target_states(self) -> Any:
+        return None  # a target with a state needs a kernel
+
+    @property
+    def failure(self) -> str:
+        run = self._now[1]
+        return "" if run is None else run.failure
+
+    def advance_to(self, step: int, report: Report | None) -> None:
+        while self.step < step and not self.failure:
+            state, run = self._now
+            stage = ("pilot", "learning θ", "sampling")[state.stage]
+            if run is None:
+                self._now = self._after_chunk(state)
+                if report is not None:
+                    report(stage, self.step, "")
+                continue
+            named = None if report is None else lambda _, at, note, stage=stage: report(stage, at, note)
+            run.advance_to(min(state.goal, step - state.spent), named)
+            if run.step == state.goal and not run.failure:
+                self._now = self._at_goal(state, run)
+
+    def samples(self) -> Samples:
+        state, run = self._now
+        settings = self.settings | state.describe(None if run is None else self._kernel(state))
+        seconds, compile_seconds = self._past_seconds, self._past_compile_seconds
+        stage, unfinished = STAGES[state.stage], self.step < self.steps and not self.failure
+        if run is None:
+            return _no_samples(
+                self.starts if self.store else None, self.starts, self.step, settings=settings, seconds=seconds,
+                compile_seconds=compile_seconds, interrupted=unfinished, stage=stage,
+            )  # fmt: skip
+        found = state.found
+        minima = None if found is None else Basins(found.minima, found.minimum_energies, found.scale)
+        return replace(
+            run.samples(), settings=settings, seconds=seconds + run.seconds, interrupted=unfinished, stage=stage,
+            compile_seconds=compile_seconds + run.compile_seconds, basins=minima,
+        )  # fmt: skip
+
+    def _after_chunk(self, state: AdaptiveState) -> Now:
+        """After the next chunk of the pilot; after the last one, learning begins."""
+        assert state.pilot is not None
+        key = jax.random.fold_in(self.keys[0], 2**30)
+        after, seconds = pilot.advance(self._plan, self.target, key, state.pilot)
+        if after.number == 1:
+            self._past_compile_seconds += seconds
+        else:
+            self._past_seconds += seconds
+        state = state._replace(pilot=after)
+        if after.number < len(self._plan.chunks):
+            return state, None
+        found = conclude(self._plan, after)
+        bins = Bins(found.low, found.width, found.bins) if state.bins is None else state.bins
+        return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
+
+    def _at_goal(self, state: AdaptiveState, run: KernelRun) -> Now:
+        """After a look at the energies: go on to the next goal, extend the partition, or change the stage."""
+        sampling = state.stage == SAMPLING
+        state = state._replace(looks=state.looks + 1)
+        early = state.looks < LOOKS // 2 and state.relearnt < RELEARN if sampling else state.looks < ROUNDS
+        if self.follow and early:
+            assert state.bins is not None
+            energies = run.energies_since(0 if sampling else run.step * 4 // 5)
+            below, above = bins_to_add(energies, state.bins.partition)
+            if below or (above and not sampling):
+                return self._extend(state, run, energies, below, above)
+        if state.looks < (LOOKS if sampling else ROUNDS):
+            return state.with_goal(run.step, run.steps), run
+        return (state, run) if sampling else self._begin_sampling(state, run)
+
+    def _extend(self, state: AdaptiveState, run: KernelRun, energies: np.ndarray, below: int, above: int) -> Now:
+        """Learn on with more bins; if sampling had begun, for a third of the steps that remain."""
+        assert state.bins is not None
+        old = state.bins.partition
+        new = old.extended(below, above)
+        kernel_state = jax.vmap(lambda one: rebin(one, energies, old, new))(run.state.chains.state)
+        extension = Extension(state.spent + run.step, (old.low, old.high), (new.low, new.high))
+        remaining = run.steps - run.step
+        state = self._past(state, run)._replace(
+            bins=Bins(new.low, new.width, new.bins), extensions=(*state.extensions, extension)
+        )
+        if state.stage == SAMPLING:
+            state = state._replace(stage=LEARNING, looks=0, relearnt=state.relearnt + 1)
+            remaining = (self.steps - state.spent) // 3
+        return self._learn(state, kernel_state, remaining)
+
+    def _begin_learning(self, state: AdaptiveState) -> Now:
+        """Start the chains, with the scales that the pilot found."""
+        kernel, found = self._kernel(state), state.found
+        positions, scale = (self.starts, None) if found is None else (found.starts, found.scale)
+        kernel_state = jax.vmap(kernel.init)(positions)
+        kernel_state = kernel_state._replace(dynamics=place(kernel.dynamics, positions, scale))
+        return self._learn(state, kernel_state, self.length.burn_in - state.spent)
+
+    def _learn(self, state: AdaptiveState, kernel_state: ContourState, steps: int) -> Now:
+        """Learn θ from here on, for so many steps."""
+        run = self._start(state, kernel_state, steps, thin=max(1, steps // 2000), average=None)
+        return state.with_goal(0, steps), run
+
+    def _begin_sampling(self, state: AdaptiveState, run: KernelRun) -> Now:
+        """Sample with θ as it was learnt, to the end."""
+        kernel_state = _with_mean_theta(run)
+        state = self._past(state, run)._replace(stage=SAMPLING, looks=0)
+        steps = self.steps - state.spent
+        new = self._start(state, kernel_state, steps, thin=self.length.thin, average=self.average)
+        return state.with_goal(0, steps), new
+
+    def _start(
+        self, state: AdaptiveState, kernel_state: ContourState, steps: int, *, thin: int, average: Average | None
+    ) -> KernelRun:
+        """A run of the chains as they are, with its own randomness."""
+        kernel, length = self._kernel(state), Length(steps, 0, thin, state.spent)
+        keys = jax.vmap(jax.random.fold_in, (0, None))(self.keys, state.spent)
+        positions = jax.vmap(kernel.draw)(kernel_state)
+        return KernelRun(
+            self.target, kernel, positions, keys, length, average=average, store=self.store, kernel_state=kernel_state
+        )
+
+    def _kernel(self, state: AdaptiveState) -> Contour:
+        """The kernel of a stage: all chains learn θ together, or sample with θ fixed."""
+        size = self.given_step if state.found is None else state.found.step_size
+        assert size is not None
+        assert state.bins is not None
+        dynamics = (Adjusted if self.target.exact else Langevin)(size, 1.0, pilot.MOMENTUM)
+        learning = state.stage == LEARNING
+        together = learning and self.chains > 1
+        return Contour(dynamics, state.bins.partition, omega=OMEGA if learning else None, shared=together)
+
+    def _past(self, state: AdaptiveState, run: KernelRun) -> AdaptiveState:
+        """Account for a run before another one begins."""
+        self._past_seconds += run.seconds
+        self._past_compile_seconds += run.compile_seconds
+        return state._replace(spent=state.spent + run.step)
+
+
+def _with_mean_theta(run: KernelRun) -> ContourState:
+    """The chains, with the mean of log θ over the second half of learning, which is less noisy than the last one."""
+    kernel_state: ContourState = run.state.chains.state
+    trajectory = trajectory_of(run.state)
+    assert trajectory.theta is not None
+    late = np.log(np.maximum(trajectory.theta[:, trajectory.steps > trajectory.steps[-1] // 2], 1e-300))
+    levels = jnp.asarray(late.mean(axis=(0, 1)), kernel_state.theta.levels.dtype)
+    levels = levels - jax.nn.logsumexp(levels)
+    offset = jnp.zeros_like(kernel_state.theta.offset)
+    theta = LogTheta(jnp.broadcast_to(levels, kernel_state.theta.levels.shape), offset)
+    return kernel_state._replace(theta=theta, visits=jnp.zeros_like(kernel_state.visits))
+
+
+def _no_samples(stored: Position | None, positions: Position, step: int, **fields: Any) -> Samples:
+    """The samples of a run that has drawn nothing yet."""
+    column = np.zeros((jax.tree.leaves(positions)[0].shape[0], 0), jnp.result_type(float))
+    centre = None if is_large(unstack(positions, 0)) else jax.tree.map(np.asarray, positions)
+    means = jax.tree.map(lambda leaf: leaf[:, None], centre)
+    log_weights = np.full((len(column), 1), -np.inf)
+    squares = jax.tree.map(np.zeros_like, means)
+    return Samples(
+        draws=jax.tree.map(lambda leaf: np.asarray(leaf)[:, None][:, :0], stored),
+        energies=column,
+        log_weights=column,
+        multipliers=column,
+        steps=np.zeros(0, int),
+        trajectory=Trajectory(np.array([step]), log_weights, means, squares, centre, None, None),
+        **fields,
+    )

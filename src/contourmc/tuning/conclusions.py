@@ -1,0 +1,122 @@
+"""What a run takes from its pilot: step size, scales, starts, and the energies worth flattening.
+
+These reach from the middle of the energies that the deepest basin has at temperature 1 up to what it takes to leave a
+basin.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from contourmc._core.checks import require
+from contourmc._core.pytrees import Position, position_size, unstack
+from contourmc.flattening.partition import Partition
+from contourmc.tuning.pilot import PilotPlan, PilotState, Rung
+
+RELEVANT = 10.0  # a basin this much above the deepest, in typical energy, has next to no mass
+ESCAPED = 0.25  # the share of walkers outside of their first basin, at a temperature that lets them out
+
+
+class Conclusions(NamedTuple):
+    """What the pilot found.
+
+    step_size: ε, in units of the scale squared.
+    scale: σ of every coordinate, shaped like a position; None for energies that are not exact.
+    acceptance: how often the Metropolis test accepted at temperature 1.
+    low, width, bins: the partition of the energies worth flattening.
+    temperature: the one at which walkers leave the basin where they began; its energies are the highest flattened.
+    escaped: the share of walkers that were in another basin, at that temperature.
+    minima: the relevant minima found, stacked, the lowest first.
+    minimum_energies: their energies.
+    starts: a position for each chain, from the walkers at that temperature.
+    steps: what the pilot cost, in steps of each chain of the run.
+    """
+
+    step_size: float
+    scale: Position | None
+    acceptance: float
+    low: float
+    width: float
+    bins: int
+    temperature: float
+    escaped: float
+    minima: Position
+    minimum_energies: Float[np.ndarray, " minima"]
+    starts: Position
+    steps: int
+
+    @property
+    def partition(self) -> Partition:
+        return Partition(self.low, self.width, self.bins)
+
+
+def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
+    """The conclusions from a pilot that has made all its chunks."""
+    rungs = state.rungs
+    typical = np.concatenate([np.median(rung.typical, axis=0) for rung in rungs])
+    lowest = np.concatenate([rung.lowest for rung in rungs])
+    places = jax.tree.map(lambda *leaves: np.concatenate(leaves), *(rung.minima for rung in rungs))
+    _require_bottom(lowest, rungs[0])
+    basins = _basins(places, state.scale, lowest)
+    relevant = typical <= typical.min() + RELEVANT
+
+    of_rung = basins.reshape(len(rungs), -1)
+    home = np.bincount(of_rung[0]).argmax()
+    escaped = np.where(relevant.reshape(of_rung.shape), of_rung != home, False).mean(axis=1)
+    # One rung above the first at which many have escaped: a basin that one can leave is not yet easy to come back to.
+    many = escaped >= ESCAPED
+    chosen = min(int(np.argmax(many)) + 1, len(rungs) - 1) if np.any(many) else 2
+    rung = rungs[chosen]
+
+    at_one = np.concatenate([one.typical for one in rungs], axis=1)  # (step, walker)
+    deepest = basins == basins[np.argmin(typical)]
+    low = float(np.median(at_one[:, deepest]))
+    spread = float(np.sqrt(np.mean(np.var(at_one[:, relevant], axis=0))))
+    high = max(float(np.quantile(rung.hot, 0.99)), low + 4 * spread)
+    width = max(min(1.5 * spread, (high - low) / 8), (high - low) / 500)
+
+    leaders = [int(np.flatnonzero(basins == basin)[0]) for basin in np.unique(basins[relevant])]
+    leaders.sort(key=lambda row: lowest[row])
+    return Conclusions(
+        step_size=state.step_size,
+        scale=state.scale,
+        acceptance=state.settled_acceptance,
+        low=low,
+        width=width,
+        bins=2 + int(np.ceil((high - low) / width)),
+        temperature=rung.temperature,
+        escaped=float(escaped[chosen]),
+        minima=jax.tree.map(lambda leaf: leaf[leaders], places),
+        minimum_energies=lowest[leaders],
+        starts=jax.tree.map(lambda leaf: leaf[jnp.arange(plan.chains) % plan.walkers], rung.places),
+        steps=plan.steps_after(state.number),
+    )
+
+
+def _basins(places: Position, scale: Position | None, lowest: np.ndarray) -> np.ndarray:
+    """A number for each place; places within a scale of one another in every coordinate share it."""
+    leaves = jax.tree.leaves(places)
+    scales = [1.0] * len(leaves) if scale is None else [np.asarray(leaf) for leaf in jax.tree.leaves(scale)]
+    rows = np.concatenate(
+        [np.reshape(leaf / unit, (len(leaf), -1)) for leaf, unit in zip(leaves, scales, strict=True)], axis=1
+    )
+    leaders: list[int] = []
+    found = np.zeros(len(rows), int)
+    for row in np.argsort(lowest, kind="stable"):
+        near = [i for i, leader in enumerate(leaders) if np.max(np.abs(rows[row] - rows[leader])) < 1.0]
+        found[row] = near[0] if near else len(leaders)
+        if not near:
+            leaders.append(int(row))
+    return found
+
+
+def _require_bottom(lowest: np.ndarray, first: Rung) -> None:
+    """Raise if the cooled walkers are still falling."""
+    remedy = "the energy seems to have no lowest value: check its sign, add a prior or walls, or start less far out"
+    bottom = float(np.min(lowest))
+    require(bottom > -1e30, "target", f"an energy of {bottom:.3g} in the pilot", remedy)
+    settled = first.falling < 1 + 0.1 * position_size(unstack(first.minima, 0))
+    require(settled, "target", f"an energy still falling, to {bottom:.3g}, at the end of the pilot", remedy)

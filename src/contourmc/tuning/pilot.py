@@ -1,0 +1,250 @@
+"""The pilot: what a run must know of its target before it begins, learnt in a small part of its steps.
+
+Walkers start where the chains start. At temperature 1 they find the scale of every coordinate and the step size
+that a Metropolis test accepts as often as it should. Then they are heated, rung by rung, until they leave the basin
+where they began; from every rung a copy of them is cooled again, to see which minima there are and how low
+the energy gets. `conclusions.py` makes the energies worth flattening of it.
+
+The pilot is a state machine: a `PilotPlan` says what each chunk of steps is for, and `advance` makes the next one.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from contourmc._core.checks import require
+from contourmc._core.pytrees import Position
+from contourmc.kernels.adjusted import Adjusted
+from contourmc.kernels.dynamics import Dynamics
+from contourmc.kernels.langevin import Langevin
+from contourmc.targets.base import Target
+from contourmc.tuning.walkers import Record, measured_scale, place, walk
+
+MOMENTUM = 0.8
+ACCEPTANCE = 0.85  # of the Metropolis test: between the best for one coordinate and the best for many
+FIRST_STEP = 0.3  # in units of the scale squared
+LARGEST_STEP = 0.5  # larger ones gain nothing
+TEMPERATURES = (2.0, 4.0, 8.0, 16.0, 32.0)
+COLD = 0.01
+WALKERS = 32
+
+
+class Chunk(NamedTuple):
+    """What a chunk of steps is for, and its temperature.
+
+    `settle`: find scale and step size.  `heat`: leave the basin.  `cool`, `typical`, `freeze`: with a copy, cool to
+    temperature 1, stay there, and cool on to next to 0.
+    """
+
+    role: Literal["settle", "heat", "cool", "typical", "freeze"]
+    temperature: float
+
+
+class Rung(NamedTuple):
+    """temperature: of the walkers.  hot: their energies there.  places: where they were, stacked.
+    typical: energies of the cooled copy at temperature 1, (step, walker).
+    minima: where the copy came to rest, a row for each walker.  lowest: the energies there.
+    falling: by how much the energy still fell in the last chunk, next to temperature 0.
+    """
+
+    temperature: float
+    hot: np.ndarray
+    places: Position
+    typical: np.ndarray
+    minima: Position
+    lowest: np.ndarray
+    falling: float
+
+
+class PilotState(NamedTuple):
+    """number: chunks made so far.
+    walkers: the states of the walkers.
+    step_size: ε, in units of the scale squared.
+    scale: σ of every coordinate; None for energies that are not exact.
+    acceptance: how often the Metropolis test accepted in the last chunk.
+    settled_acceptance: the same at the end of settling.
+    moving: chunks since the scale last changed in which walkers moved.
+    log_steps: log ε after each chunk of settling.
+    energies: of every chunk of this rung, (step, walker).
+    places: where the walkers were before a copy of them was cooled; None while none is.
+    rungs: what is complete.
+    """
+
+    number: int
+    walkers: Any
+    step_size: float
+    scale: Position | None
+    acceptance: float
+    settled_acceptance: float
+    moving: int
+    log_steps: tuple[float, ...]
+    energies: tuple[np.ndarray, ...]
+    places: Position | None
+    rungs: tuple[Rung, ...]
+
+
+@dataclass(frozen=True)
+class PilotPlan:
+    """The sizes of a pilot, and what each of its chunks is for.
+
+    dynamics: of the walkers.
+    chains: of the run that the pilot prepares.
+    walkers: how many there are.
+    chunk: steps in a chunk.
+    settle, heat, cool: chunks of settling, of heating at each temperature, and of each stage of cooling.
+    given_step: whether the step size is given.
+    """
+
+    dynamics: Dynamics
+    chains: int
+    walkers: int
+    chunk: int
+    settle: int
+    heat: int
+    cool: int
+    given_step: bool
+
+    @property
+    def exact(self) -> bool:
+        return isinstance(self.dynamics, Adjusted)
+
+    @cached_property
+    def chunks(self) -> tuple[Chunk, ...]:
+        """All chunks in their order."""
+        chunks = [Chunk("settle", 1.0)] * self.settle
+        for temperature in (1.0, *TEMPERATURES):
+            chunks += [Chunk("heat", temperature)] * (self.heat if temperature > 1 else 0)
+            chunks += [Chunk("cool", float(t)) for t in np.geomspace(temperature, 1.0, self.cool + 1)[1:]]
+            chunks += [Chunk("typical", 1.0)] * self.cool
+            chunks += [Chunk("freeze", float(t)) for t in np.geomspace(1.0, COLD, self.cool + 1)[1:-1]]
+            chunks += [Chunk("freeze", COLD)]
+        return tuple(chunks)
+
+    def steps_after(self, number: int) -> int:
+        """What so many chunks cost, in steps of each chain of the run."""
+        return -(-number * self.chunk * self.walkers // self.chains)
+
+
+def plan_pilot(target: Target, chains: int, steps: int, step_size: float | None) -> PilotPlan:
+    """The pilot of a run of so many chains, in at most `steps` evaluations for each chain."""
+    budget = steps * chains
+    chunk = int(np.clip(budget // 400, 2, 50))
+    count = int(np.clip(budget // (chunk * 100), 1, WALKERS))
+    chunks = budget // (chunk * count)
+    settle = max(4, chunks // 4)
+    cool = max(1, (chunks - settle) // (7 * len(TEMPERATURES)))
+    heat = max(1, (chunks - settle - 3 * cool) // len(TEMPERATURES) - 3 * cool)
+    given = step_size is not None
+    dynamics = Adjusted(1.0, 1.0, MOMENTUM) if target.exact else Langevin(step_size if given else 1.0, 1.0, MOMENTUM)
+    return PilotPlan(dynamics, chains, count, chunk, settle, heat, cool, given)
+
+
+def start(plan: PilotPlan, positions: Position, step_size: float | None) -> PilotState:
+    """The walkers at the stacked starting positions of the chains."""
+    scale = jax.tree.map(lambda leaf: jnp.ones(leaf.shape[1:], leaf.dtype), positions) if plan.exact else None
+    placed = jax.tree.map(lambda leaf: leaf[jnp.arange(plan.walkers) % leaf.shape[0]], positions)
+    first = FIRST_STEP if step_size is None else step_size
+    return PilotState(0, place(plan.dynamics, placed, scale), first, scale, 1.0, 1.0, 0, (), (), None, ())
+
+
+def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotState) -> tuple[PilotState, float]:
+    """The state after the next chunk, and how long its call took, which for the first is mostly compilation."""
+    chunk = plan.chunks[state.number]
+    positions = jax.vmap(plan.dynamics.draw)(state.walkers)
+    places = positions if chunk.role == "cool" and state.places is None else state.places
+    began = time.perf_counter()
+    walkers, record = walk(
+        target, plan.dynamics, plan.chunk, state.walkers, jax.random.fold_in(key, state.number), state.step_size,
+        chunk.temperature,
+    )  # fmt: skip
+    energies = np.asarray(record.energies)
+    seconds = time.perf_counter() - began
+    target.after(0)
+    remedy = "give a smaller step_size" if not plan.exact else "the energy seems to have no lowest value"
+    require(bool(np.all(np.isfinite(energies))), "target", "an energy that is not finite in the pilot", remedy)
+    state = state._replace(
+        number=state.number + 1, walkers=walkers, acceptance=float(record.acceptance), places=places,
+        energies=(*state.energies, energies),
+    )  # fmt: skip
+    if chunk.role == "settle":
+        return _settled(plan, state, record), seconds
+    last = state.number == len(plan.chunks) or (chunk.role == "freeze" and plan.chunks[state.number].role == "heat")
+    return (_rung_done(plan, state) if last else state), seconds
+
+
+def _settled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
+    """After a chunk of settling: a better scale or step size; at the end, the step size is their mean."""
+    done = state.number
+    if plan.exact:
+        moving = state.acceptance > 0.05
+        if done - 1 in {plan.settle // 6, plan.settle // 3, plan.settle // 2} - {0} and moving:
+            state = _rescaled(plan, state, record)
+        elif not plan.given_step:
+            since = state.moving + moving
+            grown = np.log(state.step_size) + 3 / (1 + since / 8) * (state.acceptance - ACCEPTANCE)
+            size = float(np.exp(min(grown, np.log(LARGEST_STEP))))
+            state = state._replace(moving=since, step_size=size, log_steps=(*state.log_steps, float(np.log(size))))
+    if done < plan.settle:
+        return state
+    if state.log_steps:
+        mean = np.mean(state.log_steps[-max(1, plan.settle // 4) :])
+        state = state._replace(step_size=float(np.exp(mean)))
+    remedy = (
+        "every move was refused: give a smaller step size"
+        if plan.given_step
+        else "check the energy: no step is small enough"
+    )
+    require(state.acceptance > 0, "step_size", state.step_size, remedy)
+    _require_landscape(np.concatenate(state.energies), record)
+    return state._replace(settled_acceptance=state.acceptance)
+
+
+def _rescaled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
+    """With the scale that a chunk of steps shows; the step size is found anew, unless it is given."""
+    scale, size = measured_scale(state.scale, record), state.step_size
+    if plan.given_step:  # a given step size is in the user's own units
+        largest = max(float(jnp.max(leaf)) for leaf in jax.tree.leaves(scale))
+        scale = jax.tree.map(lambda leaf: leaf / largest, scale)
+    else:
+        size = FIRST_STEP
+    walkers = place(plan.dynamics, jax.vmap(plan.dynamics.draw)(state.walkers), scale)
+    return state._replace(walkers=walkers, scale=scale, step_size=size, moving=0)
+
+
+def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
+    """With one more rung, and the walkers back in the places where they were before they were cooled."""
+    energies, first = state.energies, not state.rungs
+    hot_chunks = energies[: plan.settle if first else plan.heat]
+    hot = np.concatenate(hot_chunks[plan.settle // 2 :] if first else hot_chunks)
+    begin = len(hot_chunks) + plan.cool
+    typical, last = np.concatenate(energies[begin : begin + plan.cool]), energies[-1]
+    rung = Rung(
+        temperature=(1.0, *TEMPERATURES)[len(state.rungs)],
+        hot=hot if first else hot[len(hot) // 2 :],
+        places=state.places,
+        typical=typical[len(typical) // 2 :],
+        minima=jax.vmap(plan.dynamics.draw)(state.walkers),
+        lowest=last[-1],
+        falling=float(np.median(last[0] - last[-1])),
+    )
+    walkers = place(plan.dynamics, state.places, state.scale)
+    return state._replace(walkers=walkers, energies=(), places=None, rungs=(*state.rungs, rung))
+
+
+def _require_landscape(energies: np.ndarray, record: Record) -> None:
+    """Raise for energies among which nothing can be told apart."""
+    flat = all(not np.any(leaf) for leaf in jax.tree.leaves(record.gradient_variance)) and np.ptp(energies) == 0
+    require(not flat, "target", "an energy that is the same everywhere", "there is nothing to sample: check the energy")
+    size = float(np.max(np.abs(energies)))
+    grain = float(np.spacing(np.asarray(size, energies.dtype)))
+    remedy = (
+        f"numbers of this size are {grain:.2g} apart in {energies.dtype}, too coarse for differences of 1:"
+        " subtract a constant from the energy, or turn on jax_enable_x64"
+    )
+    require(grain < 0.1, "target", f"energies around {size:.3g}", remedy)

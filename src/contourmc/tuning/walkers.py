@@ -1,0 +1,84 @@
+"""The pilot's walkers: a crowd of chains that moves a chunk of steps at a time, at a chosen temperature."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from contourmc._core.pytrees import Position
+from contourmc.kernels.adjusted import AdjustedInputs
+from contourmc.kernels.dynamics import Dynamics
+from contourmc.targets.base import Target
+
+
+class Record(NamedTuple):
+    """A chunk of steps: energies (step, walker), the share of accepted proposals, moments of x and ∇U."""
+
+    energies: Float[Array, "steps walkers"]
+    acceptance: Float[Array, ""]
+    position_variance: Position
+    gradient_variance: Position
+
+
+def place(dynamics: Dynamics, positions: Position, scale: Position | None) -> Any:
+    """The states of walkers at rest at stacked positions."""
+    states = jax.vmap(dynamics.init)(positions)
+    if scale is None:
+        return states
+    count = jax.tree.leaves(positions)[0].shape[0]
+    return states._replace(scale=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), scale))
+
+
+@partial(jax.jit, static_argnames=("dynamics", "chunk"))
+def walk(
+    target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: Array, temperature: Array
+) -> tuple[Any, Record]:
+    """`chunk` steps of every walker."""
+
+    def walker(key: PRNGKeyArray, state: Any) -> tuple[Any, Any]:
+        move_key, target_key = jax.random.split(key)
+        steps = jnp.arange(1, chunk + 1)
+        inputs = dynamics.prepare(move_key, state.position, steps)
+        full = partial(jnp.full, steps.shape)
+        if isinstance(inputs, AdjustedInputs):
+            inputs = inputs._replace(step_size=full(step_size), temperature=full(temperature))
+        else:
+            noise = jax.tree.map(lambda leaf: leaf * jnp.sqrt(temperature).astype(leaf.dtype), inputs.noise)
+            inputs = inputs._replace(noise=noise, temperature=full(temperature))
+        noise = target.prepare(target_key, state.position, steps)
+
+        def step(state: Any, given: Any) -> tuple[Any, Any]:
+            move_inputs, target_inputs = given
+            energy, gradient = target.evaluate(target_inputs, state.position)
+            new, info = dynamics.move(move_inputs, state, energy, gradient)
+            here = state.gradient if isinstance(inputs, AdjustedInputs) else gradient
+            return new, (info.energy, dynamics.draw(state), here)
+
+        state, (energies, xs, gs) = jax.lax.scan(step, state, (inputs, noise))
+        return state, (energies, jax.tree.map(_variance, xs), jax.tree.map(_variance, gs))
+
+    before = getattr(states, "accepted", jnp.zeros(1))
+    states, (energies, x, g) = jax.vmap(walker)(jax.random.split(key, states.steps.shape[0]), states)
+    accepted = getattr(states, "accepted", jnp.full(1, chunk)) - before
+    middle = partial(jax.tree.map, partial(jnp.median, axis=0))
+    return states, Record(energies.T, jnp.mean(accepted) / chunk, middle(x), middle(g))
+
+
+def _variance(rows: Array) -> Array:
+    """Along the second half of a walker's chunk."""
+    return jnp.var(rows[rows.shape[0] // 2 :], axis=0)
+
+
+def measured_scale(scale: Position, record: Record) -> Position:
+    """σ⁴ = Var x / Var ∇U, which holds for a Gaussian even before it has been crossed (Seyboldt 2024).
+
+    A coordinate that did not move keeps the scale it has.
+    """
+
+    def measure(scale: Array, x: Array, g: Array) -> Array:
+        moved = (x > 0) & (g > 0) & jnp.isfinite(x) & jnp.isfinite(g)
+        return jnp.where(moved, (x / jnp.where(moved, g, 1.0)) ** 0.25, scale)
+
+    return jax.tree.map(measure, scale, record.position_variance, record.gradient_variance)

@@ -1,0 +1,425 @@
+"""`cm.sample(energy, init=…, steps=…)` and nothing else: right answers, or clear errors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import contourmc as cm
+from contourmc._core.progress import Progress
+from contourmc.draws.samples import Samples
+from contourmc.problems import GaussianMixture, gallery
+from contourmc.tuning import adaptive_run, adaptive_state
+from contourmc.tuning.adaptive_state import LEARNING, ROUNDS, Bins
+from contourmc.tuning.conclusions import Conclusions
+from contourmc.tuning.rebinning import bins_to_add, rebin
+
+PROBLEMS = gallery()
+MIXTURE = GaussianMixture()  # 0.4·N(−6, 1) + 0.6·N(4, 1)
+STEPS, CHAINS = 30_000, 10
+
+
+def start_of(problem):
+    return np.asarray(problem.start, np.float32)
+
+
+def moving(run):
+    """The smallest share of draws of a chain that differ from the one before: 0 for a chain that is stuck."""
+    return np.min(np.mean(np.diff(run.energies, axis=1) != 0, axis=1))
+
+
+# --- Right answers on the gallery --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wells():
+    problem = PROBLEMS["double-well"]
+    return cm.sample(problem.energy, init=start_of(problem), steps=STEPS, chains=CHAINS)
+
+
+def test_the_double_well(wells):
+    """At 30,000 steps the distance is 0.02 to 0.04 in seeds 0 to 2; 0.1 is what is asked at 10⁶ steps."""
+    assert PROBLEMS["double-well"].distance(wells) < 0.1
+    assert PROBLEMS["double-well"].moment_error(wells) < 0.2
+    assert moving(wells) > 0.1
+
+
+def test_very_different_scales():
+    """Ten coordinates with standard deviations from 0.1 to 10: distances of 0.01 to 0.03 in seeds 0 to 2."""
+    problem = PROBLEMS["anisotropic-10d"]
+    run = cm.sample(problem.energy, init=start_of(problem), steps=STEPS, chains=CHAINS)
+    assert problem.distance(run) < 0.1
+    assert problem.moment_error(run) < 0.2
+    assert moving(run) > 0.1
+
+
+def gaussian(x):
+    return x**2 / 2
+
+
+def test_no_chain_of_a_plain_gaussian_gets_stuck():
+    """N(0, 1), a single chain of 10,000 steps: mean 0 and variance 1 to about 0.05 and 0.07; four of them.
+
+    A flattened force that is too strong for the step size makes the Metropolis test refuse everything, for ever.
+    """
+    for seed in (0, 1):
+        run = cm.sample(gaussian, init=0.0, steps=10_000, chains=1, seed=seed)
+        assert moving(run) > 0.1
+        assert run.mean() == pytest.approx(0, abs=0.2)
+        assert run.variance() == pytest.approx(1, rel=0.3)
+
+
+# --- The same run again, and what is stored ----------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits(wells):
+    problem = PROBLEMS["double-well"]
+    again = cm.sample(problem.energy, init=start_of(problem), steps=STEPS, chains=CHAINS)
+    for name in ("draws", "energies", "log_weights", "theta", "steps"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(wells, name))
+    assert again.settings == wells.settings
+    other = cm.sample(problem.energy, init=start_of(problem), steps=STEPS, chains=CHAINS, seed=1)
+    assert not np.any(other.draws[:, -1] == wells.draws[:, -1])
+    assert other.partition != wells.partition
+
+
+def test_what_was_chosen_is_stored(wells, tmp_path):
+    chosen = wells.settings["automatic"]
+    assert wells.settings["step_size"] == wells.settings["kernel"]["dynamics"]["step_size"] > 0
+    assert chosen["changes"] == []
+    assert 0.5 < chosen["acceptance"] <= 1
+    assert np.shape(chosen["scale"]) == (2,)
+    assert np.shape(chosen["minima"]) == (2, 2)
+    assert sorted(chosen["minimum_energies"]) == chosen["minimum_energies"]
+    assert wells.partition.high > 20  # the barrier
+    back = Samples.load(wells.save(tmp_path / "run.nc"))
+    assert back.settings == wells.settings
+    assert back.partition == wells.partition
+    np.testing.assert_array_equal(back.weights, wells.weights)
+
+
+def test_the_cost_of_the_pilot_is_that_of_the_pilot(wells):
+    """At most a tenth of the run, and not what learning θ took."""
+    assert 0 < wells.settings["automatic"]["pilot_steps"] <= STEPS // 10
+
+
+def test_draws_begin_after_burn_in_and_end_with_the_run(wells):
+    assert wells.settings["burn_in"] == 0.3 * STEPS
+    assert wells.steps[0] == wells.settings["burn_in"] + wells.settings["thin"]
+    assert wells.steps[-1] == STEPS
+    assert wells.trajectory.visits[:, -1].sum() == CHAINS * 0.7 * STEPS
+
+
+def test_theta_is_one_and_stands_still(wells):
+    assert wells.comparable_weights
+    assert np.all(wells.trajectory.theta == wells.trajectory.theta[:1, :1])
+    assert wells.weights.sum() == pytest.approx(1)
+
+
+def test_tiny_scales_are_stored_as_they_are():
+    """A scale of 10⁻⁸ is not 0."""
+    assert adaptive_state._plain(np.array([1e-8, 1.0])) == pytest.approx([1e-8, 1.0], rel=1e-3)
+
+
+# --- What is given is respected ----------------------------------------------------------------------
+
+
+def test_a_given_partition_and_step_size_are_taken():
+    partition = cm.Partition(low=0.5, width=0.6, bins=12)
+    run = cm.sample(gaussian, init=0.0, steps=10_000, chains=1, partition=partition, step_size=0.2)
+    assert run.partition == partition
+    assert run.settings["step_size"] == 0.2
+    assert run.settings["automatic"]["changes"] == []
+    assert run.variance() == pytest.approx(1, rel=0.3)  # known to 7%
+
+
+def test_noisy_energies(capfd):
+    """Without a step size they are refused; with one they are sampled: P(x < 0), to 0.15, three standard errors."""
+    noisy = cm.NoisyEnergy(MIXTURE.energy, gradient_variance=0.01, energy_variance=0.01)
+    with pytest.raises(ValueError, match=r"step_size.*noise"):
+        cm.sample(noisy, init=-6.0, steps=STEPS)
+    run = cm.sample(noisy, init=-6.0, steps=STEPS, chains=CHAINS, step_size=0.1, progress=True)
+    assert run.settings["step_size"] == 0.1
+    assert run.settings["kernel"]["dynamics"]["kind"] == "Langevin"
+    assert run.settings["automatic"]["scale"] is None
+    assert run.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.15)
+    assert "sampling" in capfd.readouterr().err
+
+
+# --- Hostile energies: a clear error, or the right answer ----------------------------------------------
+
+
+@pytest.mark.parametrize("power", [1, 2, 4])
+def test_an_energy_unbounded_below_is_an_error(power):
+    with pytest.raises(ValueError, match="no lowest value"):
+        cm.sample(lambda x: -(x**power), init=0.5, steps=STEPS)
+
+
+def test_a_constant_energy_is_an_error():
+    with pytest.raises(ValueError, match="the same everywhere"):
+        cm.sample(lambda x: 0.0 * x, init=0.5, steps=STEPS)
+
+
+def test_walls_and_a_discontinuity():
+    """In the first coordinate N(0, 1) between −1.5 (where it becomes NaN) and 1 (infinite); in the second N(0, 1)
+    with a jump of 1 at 0, so that P(x₁ > 0) = e⁻¹/(1 + e⁻¹) = 0.269. Standard errors are about 0.01: to 0.05.
+    """
+
+    def energy(x):
+        walled = jnp.where(x[0] > 1, jnp.inf, jnp.where(x[0] < -1.5, jnp.nan, x[0] ** 2 / 2))
+        return walled + x[1] ** 2 / 2 + jnp.where(x[1] > 0, 1.0, 0.0)
+
+    run = cm.sample(energy, init=jnp.array([0.0, -0.5]), steps=STEPS, chains=CHAINS)
+    assert np.all((run.draws[..., 0] >= -1.5) & (run.draws[..., 0] <= 1))
+    mean, variance = stats.truncnorm(-1.5, 1).stats()
+    assert run.mean()[0] == pytest.approx(mean, abs=0.05)
+    assert run.variance()[0] == pytest.approx(variance, abs=0.05)
+    assert run.expectation(lambda x: x[1] > 0) == pytest.approx(np.exp(-1) / (1 + np.exp(-1)), abs=0.05)
+    assert moving(run) > 0.1
+
+
+def test_a_large_constant_is_an_error():
+    """float32 knows 10⁹ to 64: there is no landscape left. The error says what to do."""
+    with pytest.raises(ValueError, match="jax_enable_x64"):
+        cm.sample(lambda x: 1e9 + x**2 / 2, init=0.0, steps=STEPS)
+
+
+def test_an_energy_of_size_1e9():
+    """10⁹·x²: standard deviation 2.2e-5, to 5%."""
+    run = cm.sample(lambda x: 1e9 * x**2, init=1e-4, steps=STEPS, chains=CHAINS)
+    deviation = (2e9) ** -0.5
+    assert np.sqrt(run.variance()) == pytest.approx(deviation, rel=0.05)
+    assert run.mean() == pytest.approx(0, abs=0.1 * deviation)
+    stride = 2 * run.settings["step_size"] * run.settings["automatic"]["scale"] ** 2  # of a step, squared
+    assert 0.1 < stride / deviation**2 < 4  # beyond 4 leapfrog is unstable
+
+
+def two_wells(x):
+    """0.3·N((−3, 0), 1) + 0.7·N((3, 0), 0.4²): energies around 3.7 and 1.0."""
+    centres, scales, weights = jnp.array([[-3.0, 0.0], [3.0, 0.0]]), jnp.array([1.0, 0.4]), jnp.array([0.3, 0.7])
+    squares = jnp.sum((x - centres) ** 2, axis=1) / scales**2
+    return -jax.nn.logsumexp(-squares / 2 - 2 * jnp.log(scales), b=weights / (2 * jnp.pi))
+
+
+def pretend(monkeypatch, partition, start, scale=1.0, step_size=0.2):
+    """A pilot that has found one basin only, and this partition."""
+    start = np.asarray(start, np.float32)
+
+    def after_chunk(self, state):
+        found = Conclusions(
+            step_size=step_size,
+            scale=jnp.full(start.shape, scale, jnp.float32),
+            acceptance=0.9,
+            low=partition.low,
+            width=partition.width,
+            bins=partition.bins,
+            temperature=2.0,
+            escaped=0.0,
+            minima=start[None],
+            minimum_energies=np.zeros(1),
+            starts=jnp.broadcast_to(start, (self.chains, *start.shape)),
+            steps=self.steps // 10,
+        )
+        bins = Bins(partition.low, partition.width, partition.bins)
+        return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
+
+    monkeypatch.setattr(adaptive_run.AdaptiveRun, "_after_chunk", after_chunk)
+
+
+def on_the_right(run):
+    return run.expectation(lambda x: x[0] > 0)
+
+
+def check_bookkeeping(run, steps):
+    """Steps are not made up, and θ stands still over the bins that are reported."""
+    assert run.steps[-1] <= steps
+    assert run.theta.shape == (CHAINS, run.partition.bins)
+    assert run.comparable_weights
+    assert np.all(run.trajectory.theta == run.trajectory.theta[:1, :1])
+
+
+def test_a_deeper_basin_that_the_pilot_missed(monkeypatch):
+    """The pilot knows the wide basin only; the other holds 0.7 and lies 5 bins below, and is found while sampling.
+
+    P(right) to 0.15: its standard error is 0.03 to 0.05.
+    """
+    pretend(monkeypatch, cm.Partition(low=3.7, width=0.5, bins=30), [-3.0, 0.0], step_size=0.05)
+    looks = []
+
+    def not_while_learning(energies, partition):
+        looks.append(partition)
+        return (0, 0) if len(looks) < ROUNDS else bins_to_add(energies, partition)
+
+    monkeypatch.setattr(adaptive_run, "bins_to_add", not_while_learning)
+    run = cm.sample(two_wells, init=jnp.array([-3.0, 0.0]), steps=100_000, chains=CHAINS)
+    changes = run.settings["automatic"]["changes"]
+    assert changes
+    assert all("extended" in change for change in changes)
+    assert run.partition.low < 1.5
+    check_bookkeeping(run, 100_000)
+    assert moving(run) > 0.1
+    assert on_the_right(run) == pytest.approx(0.7, abs=0.15)
+
+
+@pytest.fixture(scope="module")
+def too_high():
+    """low = 12 where energies begin at 1.4: without an extension the barrier at 14 would not be passed."""
+    with pytest.MonkeyPatch.context() as patch:
+        pretend(patch, cm.Partition(low=12.0, width=0.5, bins=14), -6.0)
+        return cm.sample(MIXTURE.energy, init=-6.0, steps=100_000, chains=CHAINS, thin=10)
+
+
+def test_a_partition_that_starts_far_too_high(too_high):
+    """P(x < 0) to 0.1: 0.39 to 0.41 in seeds 0 and 1."""
+    assert too_high.settings["automatic"]["changes"]
+    assert too_high.partition.low < 5
+    check_bookkeeping(too_high, 100_000)
+    assert too_high.expectation(lambda x: x < 0) == pytest.approx(0.4, abs=0.1)
+
+
+def test_extending_while_learning_takes_no_more_than_burn_in(too_high):
+    """Sampling begins and ends where it was to begin and end, to the step."""
+    assert too_high.steps[0] == too_high.settings["burn_in"] + 10
+    assert too_high.steps[-1] == 100_000
+
+
+def test_a_partition_that_ends_too_low(monkeypatch):
+    """Flattened up to 6, with the barrier at 14: chains cross rarely, and `diagnose` says what to do about it."""
+    pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=7), -6.0)
+    run = cm.sample(MIXTURE.energy, init=-6.0, steps=100_000, chains=CHAINS)
+    check_bookkeeping(run, 100_000)
+    diagnosis = run.diagnose()
+    assert not diagnosis.ok
+    assert "let the partition reach higher" in str(diagnosis)
+
+
+# --- Extending, by itself -----------------------------------------------------------------------------
+
+
+def test_rebinning_keeps_what_was_learnt():
+    """Inner bins keep their θ; that of an end bin is shared out as its energies were visited; Σθ stays 1."""
+    old = cm.Partition(low=2.0, width=1.0, bins=5)
+    kernel = cm.csgld(0.1, old, theta=[0.5, 0.2, 0.15, 0.05, 0.1])
+    state = kernel.init(jnp.float32(0.0))
+    new = old.extended(2, 1)
+    energies = np.repeat([-5.0, 0.5, 1.5, 3.0, 5.5, 9.0], [100, 200, 700, 50, 300, 100])[None].astype(np.float32)
+    after = rebin(state, energies, old, new)
+    theta = np.exp(np.asarray(after.theta.levels) + float(after.theta.offset))
+    # half a visit is added to each new bin: 0.5% here
+    np.testing.assert_allclose(theta[:3], [0.05, 0.1, 0.35], rtol=0.02)
+    np.testing.assert_allclose(theta[3:6], [0.2, 0.15, 0.05], rtol=1e-5)
+    np.testing.assert_allclose(theta[6:], [0.075, 0.025], rtol=0.02)
+    assert theta.sum() == pytest.approx(1, abs=1e-5)
+    assert after.visits.shape == (8,)
+
+
+def test_when_a_partition_is_extended():
+    partition = cm.Partition(low=2.0, width=0.5, bins=10)  # up to 6
+    inside = np.linspace(1.9, 5.9, 1000)[None]
+    assert bins_to_add(inside, partition) == (0, 0)
+    assert bins_to_add(inside[:, :0], partition) == (0, 0)
+    few = np.concatenate([inside[:, 100:], np.full((1, 10), -50.0)], axis=1)  # fewer than 20 draws do not count
+    assert bins_to_add(few, partition) == (0, 0)
+    deep = np.concatenate([inside, np.full((1, 500), -3.0)], axis=1)
+    assert bins_to_add(deep, partition) == (10, 0)  # 5 units of energy are 10 bins
+    high = np.concatenate([inside, np.full((1, 400), 20.0)], axis=1)
+    below, above = bins_to_add(high, partition)
+    assert below == 0
+    assert above > 0
+
+
+def test_an_extended_partition_still_starts_above_the_lowest_energy():
+    """Energies 0.36 + Exp(1), as in a basin of two dimensions: bin 0 of the new partition must not be empty."""
+    for width in (0.3, 0.5, 0.8):
+        partition = cm.Partition(low=6.0, width=width, bins=30)
+        energies = (0.36 + np.random.default_rng(0).exponential(size=2000)).reshape(10, -1)
+        below, _ = bins_to_add(energies, partition)
+        assert below > 0
+        assert np.mean(energies <= partition.extended(below, 0).low) > 0.05
+
+
+# --- Bad input and Ctrl-C -----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("untyped")
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (dict(steps=999), "steps.*1,000"),
+        (dict(burn_in=100), "burn_in.*fifth"),
+        (dict(burn_in=0), "burn_in"),
+        (dict(burn_in=2000), "burn_in"),
+        (dict(partition="automatic"), "partition"),
+        (dict(partition=(1.0, 2.0, 10)), "partition"),
+        (dict(partition=None), "partition"),
+        (dict(step_size="big"), "step_size"),
+        (dict(step_size=0.0), "step_size"),
+        (dict(step_size=-0.1), "step_size"),
+        (dict(step_size=float("nan")), "step_size"),
+        (dict(step_size=None), "step_size"),
+        (dict(kernel=cm.sgld(0.1), partition=cm.Partition(1.0, 1.0, 10)), "partition.*kernel"),
+        (dict(kernel=cm.sgld(0.1), step_size=0.1), "step_size.*kernel"),
+        (dict(init=float("nan")), "init"),
+        (dict(init=0), "init"),
+    ],
+)
+def test_bad_input_names_the_argument(changes, words):
+    with pytest.raises(ValueError, match=words):
+        cm.sample(gaussian, **(dict(init=0.0, steps=2000) | changes))
+
+
+@pytest.mark.parametrize("stage", ["pilot", "learning θ", "sampling"])
+def test_ctrl_c_returns_what_there_is(monkeypatch, stage):
+    """The interrupt comes with the second report of a stage; test_sampling sends a real signal."""
+    seen = []
+
+    def update(self, name, step, note=""):
+        seen.append(name)
+        if seen.count(stage) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "update", update)
+    run = cm.sample(MIXTURE.energy, init=-6.0, steps=STEPS, chains=CHAINS)
+    assert seen[-1] == stage
+    assert run.interrupted
+    assert run.stage == stage.split()[0]
+    assert run.trajectory.steps[-1] < STEPS
+    assert (run.energies.shape[1] > 0) == (stage != "pilot")
+    diagnosis = run.diagnose()
+    assert "interrupted" in str(diagnosis)
+    assert stage == "sampling" or not diagnosis.ok  # what was drawn while θ still moved is not to be trusted
+    assert run.comparable_weights == (stage == "sampling")
+
+
+# --- A state machine -----------------------------------------------------------------------------------
+
+
+def test_how_a_run_is_cut_changes_no_bit_and_its_state_is_one_pytree(wells):
+    """Advanced in pieces that end in the pilot, in learning and between looks, with samples taken on the way."""
+    problem = PROBLEMS["double-well"]
+    run = cm.start(problem.energy, init=start_of(problem), steps=STEPS, chains=CHAINS)
+    for steps in (100, 1500, 3000, 7001, 5000):
+        run.advance(steps)
+        run.samples()
+        leaves = jax.tree.leaves(run.state)
+        assert all(isinstance(leaf, (jax.Array, np.ndarray, np.generic, int, float)) for leaf in leaves)
+    run.advance()
+    assert run.step == STEPS
+    cut = run.samples()
+    for name in ("draws", "energies", "log_weights", "theta", "steps"):
+        np.testing.assert_array_equal(getattr(cut, name), getattr(wells, name))
+    assert cut.settings == wells.settings
+    assert not cut.interrupted
+
+
+def test_the_state_before_an_advance_is_not_changed_by_it():
+    """It is replaced, not written to: what was held on to is still the state of its step."""
+    run = cm.start(gaussian, init=0.0, steps=2000, chains=1, partition=cm.Partition(0.5, 0.6, 12))
+    run.advance(600)
+    before = run.state
+    kept = jax.tree.map(np.array, (before.run.step, before.run.chains.state.position, before.spent))
+    run.advance(600)
+    assert run.state is not before
+    after = (before.run.step, before.run.chains.state.position, before.spent)
+    jax.tree.map(np.testing.assert_array_equal, kept, after)
