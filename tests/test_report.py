@@ -1,85 +1,86 @@
-"""`contourmc sample FILE.py:energy`: a report, a picture and the draws; clear messages for what cannot be."""
+"""The report of a run, from draws whose numbers are known."""
 
 import json
 
-import jax.numpy as jnp
+import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-import contourmc as cm
-from contourmc.cli.loading import load_function
-from contourmc.cli.main import app
+from contourmc.draws.basins import Basins
+from contourmc.draws.samples import Samples
+from contourmc.draws.trajectory import Trajectory
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.summary import Flattening
+from contourmc.report import summarise, write_report
 
-MINE = """
-import jax.numpy as jnp
-
-start = jnp.array([1.0, 0.0])
-
-def energy(x):
-    return 8 * (x[0] ** 2 - 1) ** 2 + x[1] ** 2 / 2
-
-def named(x):
-    return jnp.sum(x["a"] ** 2) + x["b"] ** 2
-"""
+STEPS, BINS = 100, 5
 
 
 @pytest.fixture
-def mine(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(MINE)
-    return file
+def samples() -> Samples:
+    """Two chains of 100 draws of {"a": (2,), "b": ()}, at ±1 in turn; in the second chain, three of four at +1."""
+    random = np.random.default_rng(0)
+    signs = np.stack([np.resize([-1.0, 1.0], STEPS), np.resize([1.0, 1.0, 1.0, -1.0], STEPS)])
+    draws = {"a": np.stack([signs, random.normal(size=signs.shape)], axis=-1), "b": 2 + random.normal(size=signs.shape)}
+    trajectory = Trajectory(
+        steps=np.array([STEPS]),
+        log_weights=np.zeros((2, 1)),
+        means={name: leaf.mean(axis=1, keepdims=True) for name, leaf in draws.items()},
+        squares={name: (leaf**2).mean(axis=1, keepdims=True) for name, leaf in draws.items()},
+        centre={name: np.zeros_like(leaf[:, 0]) for name, leaf in draws.items()},
+        theta=np.full((2, 1, BINS), 1 / BINS),
+        visits=np.full((2, 1, BINS), STEPS // BINS),
+    )
+    return Samples(
+        draws=draws,
+        energies=random.uniform(1, 4, size=signs.shape),
+        log_weights=np.zeros(signs.shape),
+        multipliers=np.ones(signs.shape),
+        steps=1 + np.arange(STEPS),
+        trajectory=trajectory,
+        settings={
+            "seed": 3,
+            "step_size": 0.25,
+            "automatic": {"pilot_steps": 1234, "acceptance": 0.6, "temperature": 8.0, "changes": ["one bin more"]},
+        },
+        seconds=1.0,
+        flattening=Flattening(Partition(1.0, 1.0, BINS), 0.0, fixed=True),
+        basins=Basins(
+            {"a": np.array([[1.0, 0.0], [-1.0, 0.0]]), "b": np.array([2.0, 2.0])}, np.array([0.5, 0.75]), scale=None
+        ),
+    )
 
 
-def call(*arguments):
-    return CliRunner().invoke(app, ["sample", *map(str, arguments)])
+def test_modes_are_the_minima_with_the_mass_around_them(samples):
+    """37.5% of all draws are at −1: half of the first chain, a quarter of the second."""
+    first, second = summarise(samples)["modes"]
+    assert (first["mass"], second["mass"]) == pytest.approx((0.625, 0.375))
+    assert (first["energy"], second["energy"]) == (0.5, 0.75)
+    assert second["minimum"] == {"a": [-1.0, 0.0], "b": 2.0}
+    assert first["spread_over_chains"] == pytest.approx(np.std([0.5, 0.75], ddof=1))
 
 
-def test_a_report_of_a_function_of_one_s_own(mine, tmp_path):
-    """Two wells of equal mass: each to 0.1, with a standard error of 0.02."""
-    out = tmp_path / "out"
-    arguments = (f"{mine}:energy", "--init", "[1.0, 0.0]", "--steps", 20_000, "--chains", 4, "--out", out)
-    result = call(*arguments)
-    assert result.exit_code == 0, result.output
-    assert "x[1]" in result.output
-    summary = json.loads((out / "summary.json").read_text())
-    assert [mode["mass"] for mode in summary["modes"]] == pytest.approx([0.5, 0.5], abs=0.1)
-    assert summary["coordinates"]["x[1]"]["standard_deviation"] == pytest.approx(1, abs=0.1)
-    report = (out / "report.md").read_text()
-    assert "chosen by a pilot" in report
-    assert (out / "picture.png").stat().st_size > 10_000
-    assert cm.Samples.load(out / "draws.nc").settings == summary["settings"]
-    again = call(*arguments)
-    assert again.exit_code == 2
-    assert "--force" in again.output
+def test_every_coordinate_has_a_name_and_its_numbers(samples):
+    coordinates = summarise(samples)["coordinates"]
+    assert list(coordinates) == ["a[0]", "a[1]", "b"]
+    assert coordinates["a[0]"]["mean"] == pytest.approx(0.25)
+    assert coordinates["a[0]"]["standard_deviation"] == pytest.approx(np.sqrt(1 - 0.25**2))
+    assert coordinates["a[0]"]["quantiles"] == [-1.0, 1.0, 1.0]
+    assert coordinates["b"]["mean"] == pytest.approx(samples.draws["b"].mean())
 
 
-def test_positions_are_numbers_or_names(mine):
-    energy, start = load_function(f"{mine}:energy", "start")
-    assert float(energy(start)) == 0
-    assert load_function(f"{mine}:energy", "0.5")[1] == jnp.float32(0.5)
-    _, nested = load_function(f"{mine}:named", '{"a": [1.0, 2.0], "b": 0.0}')
-    assert nested["a"].shape == (2,)
-
-
-@pytest.mark.parametrize(
-    ("target", "init", "words"),
-    [
-        ("energy", "0.0", "FILE.py:NAME"),
-        ("nowhere.py:energy", "0.0", "no file"),
-        ("{mine}:other", "0.0", "energy, named"),
-        ("{mine}:energy", "[1.0", "write numbers"),
-        ("{mine}:energy", "0.0", "at an init of shape"),
-        ("{mine}:energy", "[nan, 0.0]", "init"),
-    ],
-)
-def test_bad_input_is_named(mine, tmp_path, target, init, words):
-    result = call(target.format(mine=mine), "--init", init, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert words in " ".join(result.output.split())
-
-
-def test_a_file_that_fails_is_named(tmp_path):
-    (tmp_path / "broken.py").write_text("1 / 0")
-    result = call(f"{tmp_path / 'broken.py'}:energy", "--init", "0.0")
-    assert result.exit_code == 2
-    assert "ZeroDivisionError" in result.output
+def test_the_files_say_the_same(samples, tmp_path):
+    files = write_report(samples, tmp_path, "A title")
+    assert [file.name for file in files] == ["report.md", "summary.json", "picture.png", "draws.nc"]
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["modes"] == summarise(samples)["modes"]
+    report = (tmp_path / "report.md").read_text()
+    assert report.startswith("# A title\n")
+    assert "| a[0] | 0.25 |" in report
+    assert "| 1 | 0.625 | 0.177 | 0.5 |" in report
+    assert "2 chains of 100 steps, seed 3" in report
+    assert "- step size 0.25" in report
+    assert "from 1 to 4, in 5 bins of width 1" in report
+    assert "chosen by a pilot of 1,234 steps a chain, accepting 60%" in report
+    assert "- one bin more" in report
+    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    np.testing.assert_allclose(Samples.load(tmp_path / "draws.nc").draws["b"], samples.draws["b"])

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from contourmc._core.checks import require, require_count, require_number
@@ -128,7 +129,7 @@ def start(
         for argument, value in (("partition", partition), ("step_size", step_size)):
             require(value == "auto", argument, value, "it belongs to the kernel: give it there, or give no kernel")
 
-    keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.arange(chains))
+    keys = _fold_in_each(jax.random.key(seed), np.arange(chains))
     positions = _starts(init, keys, per_chain_init)
     thin = _choose_thin(thin, steps - burn_in, positions, average is not None, store)
     length = Length(steps, burn_in, thin)
@@ -196,10 +197,14 @@ def _starts(init: Any, keys: Array, per_chain: bool) -> Position:
         check_position(init)
         return init
     check_position(init)
-    init = jax.tree.map(jnp.asarray, init)
+    # As NumPy arrays: their types are definite, where those of Python's floats would be compiled for separately.
+    init = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), init)
     if not per_chain:
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (chains, *leaf.shape)), init)
+        return jax.tree.map(lambda leaf: jnp.asarray(np.broadcast_to(leaf, (chains, *leaf.shape))), init)
     for leaf in jax.tree.leaves(init):
         remedy = f"with per_chain_init every leaf needs a leading axis of {chains}, one entry for each chain"
         require(leaf.ndim > 0 and leaf.shape[0] == chains, "init", f"a leaf of shape {leaf.shape}", remedy)
-    return init
+    return jax.tree.map(jnp.asarray, init)
+
+
+_fold_in_each = jax.jit(jax.vmap(jax.random.fold_in, (None, 0)))

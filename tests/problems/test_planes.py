@@ -10,7 +10,7 @@ from contourmc.problems import DoubleWell, NineModes, Problem, Rastrigin, Ring
 
 def barrier(problem: Problem, path: np.ndarray) -> float:
     """The highest energy along a path of points, above its start."""
-    energies = np.asarray(jax.vmap(problem.energy)(jnp.asarray(path)))
+    energies = np.asarray(jax.jit(jax.vmap(problem.energy))(jnp.asarray(path)))
     return float(energies.max() - energies[0])
 
 

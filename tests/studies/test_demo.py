@@ -68,6 +68,16 @@ def test_the_error_is_noise_that_falls_and_not_a_bias(million):
     assert error(million.mean(by_chain=True)) < 0.74 * error(first)
 
 
+def test_the_mean_energy_is_right(million):
+    """E[U] is estimated far more exactly than E[x], which waits for crossings: 90 chains err by −0.0055 ± 0.001, the
+    error of a step size of 0.1, and 30 chains by ± 0.002. A gradient multiplier of which ζτ·s is a tenth too small
+    gives −0.057.
+    """
+    _, energies, probabilities = MIXTURE.grid()
+    estimate = float(np.sum(million.weights * million.energies))
+    assert estimate == pytest.approx(float(probabilities @ energies), abs=0.02)
+
+
 def test_without_the_weights_the_mean_is_wrong(million):
     """The chains sample the flattened density, whose mean is −0.94."""
     assert error(million.draws.mean(axis=1)) > 0.5

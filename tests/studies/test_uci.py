@@ -1,4 +1,4 @@
-"""Table 1: splits, a cell on invented data, and the table that is made of cells."""
+"""Table 1: splits, a cell on invented data, the table made of cells, and the search for settings."""
 
 import json
 
@@ -8,10 +8,11 @@ from typer.testing import CliRunner
 
 from contourmc.cli.main import app
 from contourmc.engine.run import DivergenceError
-from contourmc.studies.uci import table
+from contourmc.studies.uci import search, table
 from contourmc.studies.uci.cells import (
     BASELINES,
     FAMILIES,
+    FILE,
     PAPERS,
     Cell,
     Flattening,
@@ -89,8 +90,8 @@ def test_what_was_chosen_is_recorded():
             assert (model.temperature, flattening.zeta) == PAPERS[name]
             tried = scores()[name][family]["scores"]
             for method, settings in ((BASELINES[family], model), (family, flattening)):
-                own = [one for one in tried if one["method"] == method and one["rmse"] is not None]
-                best = min(own, key=lambda one: one["rmse"])
+                finite = [one for one in tried if one["method"] == method and one["rmse"] is not None]
+                best = min(finite, key=lambda one: one["rmse"])
                 assert all(best[key] == value for key, value in vars(settings).items())
 
 
@@ -103,6 +104,40 @@ def invented(method, splits, model, flattening, epochs, *, progress):
         rmse = 0.6 + np.arange(len(splits)) / 10 - (0.1 if flattening else 0.0)
     listed = rmse.tolist()
     return Cell(listed, listed, listed, listed, listed, [0.0] * 5, [0.9, 1.1], 1.0)
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_search_writes_where_it_is_told_and_goes_on_from_there(data, tmp_path, monkeypatch):
+    """Nothing is run that the package's file, or the user's, already has."""
+    packaged, out, calls = FILE.read_bytes(), tmp_path / "new" / "search.json", []
+
+    def counted(method, *arguments, **options):
+        calls.append(method)
+        rmse = 1.0 + 0.01 * len(calls)  # the first setting of each kind is the best
+        return Cell([rmse], [0.0], [0.9], [rmse], [50.0], [0.0, 10.0, 100.0, 900.0, 1000.0], [1.0, 1.0], 0.0)
+
+    monkeypatch.setattr(search, "measure", counted)
+    search.main(["yacht", "--data", str(data), "--out", str(out)])
+    assert calls == []
+    assert json.loads(out.read_text()) == scores()
+    search.main(["yacht", "--data", str(data), "--out", str(out), "--anew"])
+    assert [calls.count(method) for method in ("SGLD", "CSGLD", "SGHMC", "CSGHMC")] == [9, 12, 9, 12]
+    found = json.loads(out.read_text())
+    assert found.keys() == {"yacht"}
+    assert found["yacht"]["CSGLD"]["model"] == vars(Model(1.0, "relu", False, 0.25, 0.1))
+    assert found["yacht"]["CSGLD"]["flattening"] == vars(Flattening(2.5, -100.0, 12, 0.3, 1.0))
+    del found["yacht"]["CSGHMC"]["scores"][-1]
+    out.write_text(json.dumps(found))
+    calls.clear()
+    search.main(["yacht", "--data", str(data), "--out", str(out)])
+    assert calls == ["CSGHMC"]
+    assert FILE.read_bytes() == packaged
+
+
+def test_a_search_names_the_data_sets_it_knows(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        search.main(["moon", "--out", str(tmp_path / "search.json")])
+    assert "there is no data set 'moon'; choose from energy, concrete" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("untyped")

@@ -1,5 +1,6 @@
 """Positions, and other things made of arrays that a compiled program takes as arguments."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeVar
 
@@ -56,6 +57,11 @@ def unstack(thing: Any, index: int) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], thing)
 
 
-def position_size(position: Position) -> int:
-    """How many numbers a position has."""
-    return sum(np.size(leaf) for leaf in jax.tree.leaves(position))
+def shape_of_one(things: Any) -> Any:
+    """The shapes and types of one of the things that were stacked, without their numbers."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), things)
+
+
+def position_size(position: Any) -> int:
+    """How many numbers a position has, from the position itself or its shapes."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(position))

@@ -4,6 +4,7 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc._core.layout import Layout, layout_of
-from contourmc._core.pytrees import Position, unstack
+from contourmc._core.pytrees import Position, shape_of_one, unstack
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
 from contourmc.engine.loop import Segment, compile_segment, empty_draws
@@ -75,30 +76,22 @@ class KernelRun(Run):
         settings: what `Samples.settings` is to hold.
         """
         super().__init__(length.steps, keys.shape[0])
-        layout = None
-        if kernel.elementwise and kernel_state is None and is_large(unstack(positions, 0)):
-            layout = layout_of(unstack(positions, 0))
+        one, layout = shape_of_one(positions), None
+        if kernel.elementwise and kernel_state is None and is_large(one):
+            layout = layout_of(one)
         if layout is not None:
-            positions, target = jax.vmap(layout.to_vector)(positions), VectorTarget(target, layout)
+            positions, target = jax.jit(jax.vmap(layout.to_vector))(positions), VectorTarget(target, layout)
             average = None if average is None else VectorAverage(average, layout)
-        one_target, one_average = unstack((target, average), 0) if per_chain else (target, average)
-        first = unstack(positions, 0)
         plan = make_plan(
-            one_target, kernel, first, length.steps, length.thin, average=one_average, store=store, per_chain=per_chain
-        )
-
-        def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
-            return start_chain(target, kernel, key, position, average, large=plan.large)
-
-        chains: Chain = jax.vmap(start, (plan.chain_axis, plan.chain_axis, 0, 0))(target, average, keys, positions)
-        if kernel_state is not None:
-            chains = chains._replace(state=kernel_state)
+            shape_of_one(target) if per_chain else target, kernel, shape_of_one(positions), length.steps, length.thin,
+            averaged=average is not None, store=store, per_chain=per_chain,
+        )  # fmt: skip
         self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
         self.layout: Layout | None = layout  # of positions that are vectors inside the run
         self.length, self.settings = length, {} if settings is None else settings
         self.compile_seconds = self.seconds = 0.0
         self._count = min(64, plan.block)  # steps of the next segment, as far as time goes
-        groups = _groups(chains, plan)
+        groups = _start_groups(target, kernel, plan, keys, positions, average, kernel_state)
         self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
 
     @property
@@ -226,21 +219,31 @@ class KernelRun(Run):
         return [unstack(self.average, i).finish(one) for i, one in enumerate(one_by_one)]
 
 
-def _groups(chains: Chain, plan: Plan) -> tuple[Chain, ...]:
-    """Stacks of chains that one call of the program advances.
+@partial(jax.jit, static_argnames=("kernel", "plan"))
+def _start_groups(
+    target: Target, kernel: Kernel, plan: Plan, keys: Array, positions: Position, average: Any, kernel_state: Any
+) -> tuple[Chain, ...]:
+    """The chains before their first step, in stacks that one call of the program advances.
 
     Chains that are one CPU kernel each run on threads of their own; others are one vector.
     """
+
+    def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
+        return start_chain(target, kernel, key, position, average, large=plan.large)
+
+    chains = jax.vmap(start, (plan.chain_axis, plan.chain_axis, 0, 0))(target, average, keys, positions)
+    if kernel_state is not None:
+        chains = chains._replace(state=kernel_state)
     if not plan.fuse:
         return (chains,)
-    count = chains.health.bad_step.shape[0]
-    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], chains) for i in range(count))
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], chains) for i in range(keys.shape[0]))
 
 
 def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, ...]) -> Draws:
     """Draws of all chains, none of them yet."""
-    of_chain = jax.vmap(lambda chain: empty_draws(target, kernel, plan, chain, 0))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *(of_chain(group) for group in groups))
+    one = jax.eval_shape(lambda chain: empty_draws(target, kernel, plan, chain, 0), shape_of_one(groups[0]))
+    count = sum(group.health.bad_step.shape[0] for group in groups)
+    return jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape), leaf.dtype), one)
 
 
 def _failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:

@@ -1,23 +1,22 @@
 """The sizes and choices that the compiled loop of a run is made for."""
 
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from contourmc._core.pytrees import Position, position_size
+from contourmc._core.pytrees import Position, position_size, shape_of_one
 from contourmc.engine.cpu_single_kernel import can_fuse, must_unroll
 from contourmc.engine.step import make_step, prepare_block
 from contourmc.kernels.base import Kernel
-from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
 
 LARGE = 2**14  # numbers in a position from which on it pays to touch only the kept draws
 
 
 def is_large(position: Position) -> bool:
-    """Whether a position is so large that only kept draws are worth touching."""
+    """Whether a position, or its shapes, is so large that only kept draws are worth touching."""
     return position_size(position) > LARGE
 
 
@@ -65,29 +64,34 @@ class Plan:
 def make_plan(
     target: Target,
     kernel: Kernel,
-    position: Position,
+    position: Any,
     steps: int,
     thin: int,
     *,
-    average: Average | None = None,
+    averaged: bool = False,
     store: bool = True,
     per_chain: bool = False,
 ) -> Plan:
     """Sizes by the size of the position, so that noise, draws and trajectory stay within a few MiB each.
 
-    The target and the average are those of one chain.
+    The target and the position are those of one chain; of both only shapes count. Nothing is computed with them.
     """
     size = position_size(position)
-    state = kernel.init(position)
-    prepare_one = partial(prepare_block, target, kernel, position=state.position, block=1)
-    one_step = jax.eval_shape(prepare_one, key=jax.random.key(0), first=jnp.int32(1))
+    state, target_state = jax.eval_shape(
+        lambda target, position: (kernel.init(position), target.init()), target, position
+    )
+
+    def prepare_one(target: Target, position: Position) -> Any:
+        return prepare_block(target, kernel, jax.random.key(0), position, jnp.int32(1), 1)
+
+    one_step = jax.eval_shape(prepare_one, target, state.position)
     most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
     # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it; of 16 on a GPU.
     few, room = (8, 2**22) if jax.default_backend() == "cpu" else (16, 2**25)
     block = min(1024, max(1, 2**16 // most, min(few, room // most)))
-    inputs = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), one_step)
+    inputs = shape_of_one(one_step)
     # Only the evaluation: a move that learns from other chains works only along the axis on which they lie.
-    unroll = must_unroll(partial(kernel.evaluate, target), inputs[0], state.position, target.init())
+    unroll = must_unroll(kernel.evaluate, target, inputs[0], state.position, target_state)
     if unroll:
         block = 1
     blocks = -(-steps // block)
@@ -99,8 +103,12 @@ def make_plan(
         stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
     of_block = _draws_of_block(block, thin)
     capacity = min(-(-stretch // thin) + of_block, max(2 * of_block, 2**22 // size))
-    independent = average is None and not kernel.interacting and not per_chain
-    fuse = independent and can_fuse(partial(make_step, target, kernel), inputs, state, target.init())
+    independent = not averaged and not kernel.interacting and not per_chain
+
+    def one_step_of(target: Target, inputs: Any, state: Any, target_state: Any) -> Any:
+        return make_step(target, kernel, inputs, state, target_state)
+
+    fuse = independent and can_fuse(one_step_of, target, inputs, state, target_state)
     return Plan(block, thin, stretch, capacity, fuse, unroll, large, store, per_chain)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
-from contourmc._core.pytrees import HoldsArrays, Position, unstack
+from contourmc._core.pytrees import HoldsArrays, Position, shape_of_one, unstack
 
 
 class Target(HoldsArrays, ABC):
@@ -52,7 +52,7 @@ class Target(HoldsArrays, ABC):
         return state
 
     def check(self, position: Position) -> None:
-        """Raise unless the target can be evaluated at such a position and gives one float."""
+        """Raise unless the target can be evaluated at such a position, given by its shapes, and gives one float."""
 
     def session(self) -> AbstractContextManager[None]:
         """A context around a run, for what the target does on the host meanwhile, such as a thread that reads data."""
@@ -80,7 +80,7 @@ def check_target(target: Target, positions: Position, *, per_chain: bool = False
 
     per_chain: whether the target is a stack too, with one for each position.
     """
-    (unstack(target, 0) if per_chain else target).check(unstack(positions, 0))
+    (unstack(target, 0) if per_chain else target).check(shape_of_one(positions))
     energies = np.asarray(_energies(target, positions, per_chain))
     target.after(0)
     bad = np.flatnonzero(~np.isfinite(energies))

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.pytrees import Position, unstack
+from contourmc._core.pytrees import Position, shape_of_one
 from contourmc.draws.basins import Basins
 from contourmc.draws.samples import Samples
 from contourmc.draws.trajectory import Trajectory
@@ -199,7 +199,7 @@ class AdaptiveRun(Run):
         """Start the chains, with the scales that the pilot found."""
         kernel, found = self._kernel(state), state.found
         positions, scale = (self.starts, None) if found is None else (found.starts, found.scale)
-        kernel_state = jax.vmap(kernel.init)(positions)
+        kernel_state = jax.jit(jax.vmap(kernel.init))(positions)
         kernel_state = kernel_state._replace(dynamics=place(kernel.dynamics, positions, scale))
         return self._learn(state, kernel_state, self.length.burn_in - state.spent)
 
@@ -221,7 +221,7 @@ class AdaptiveRun(Run):
     ) -> KernelRun:
         """A run of the chains as they are, with its own randomness."""
         kernel, length = self._kernel(state), Length(steps, 0, thin, state.spent)
-        keys = jax.vmap(jax.random.fold_in, (0, None))(self.keys, state.spent)
+        keys = _fold_in(self.keys, state.spent)
         positions = jax.vmap(kernel.draw)(kernel_state)
         return KernelRun(
             self.target, kernel, positions, keys, length, average=average, store=self.store, kernel_state=kernel_state
@@ -250,17 +250,20 @@ def _with_mean_theta(run: KernelRun) -> ContourState:
     trajectory = trajectory_of(run.state)
     assert trajectory.theta is not None
     late = np.log(np.maximum(trajectory.theta[:, trajectory.steps > trajectory.steps[-1] // 2], 1e-300))
-    levels = jnp.asarray(late.mean(axis=(0, 1)), kernel_state.theta.levels.dtype)
-    levels = levels - jax.nn.logsumexp(levels)
-    offset = jnp.zeros_like(kernel_state.theta.offset)
-    theta = LogTheta(jnp.broadcast_to(levels, kernel_state.theta.levels.shape), offset)
-    return kernel_state._replace(theta=theta, visits=jnp.zeros_like(kernel_state.visits))
+    levels, offset = kernel_state.theta
+    mean = late.mean(axis=(0, 1))
+    mean = (mean - np.logaddexp.reduce(mean)).astype(levels.dtype)
+    theta = LogTheta(jnp.asarray(np.broadcast_to(mean, levels.shape)), jnp.asarray(np.zeros_like(offset)))
+    return kernel_state._replace(theta=theta, visits=jnp.asarray(np.zeros_like(kernel_state.visits)))
+
+
+_fold_in = jax.jit(jax.vmap(jax.random.fold_in, (0, None)))
 
 
 def _no_samples(stored: Position | None, positions: Position, step: int, **fields: Any) -> Samples:
     """The samples of a run that has drawn nothing yet."""
     column = np.zeros((jax.tree.leaves(positions)[0].shape[0], 0), jnp.result_type(float))
-    centre = None if is_large(unstack(positions, 0)) else jax.tree.map(np.asarray, positions)
+    centre = None if is_large(shape_of_one(positions)) else jax.tree.map(np.asarray, positions)
     means = jax.tree.map(lambda leaf: leaf[:, None], centre)
     log_weights = np.full((len(column), 1), -np.inf)
     squares = jax.tree.map(np.zeros_like, means)

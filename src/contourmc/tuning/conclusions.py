@@ -7,7 +7,6 @@ basin.
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
@@ -91,7 +90,7 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
         escaped=float(escaped[chosen]),
         minima=jax.tree.map(lambda leaf: leaf[leaders], places),
         minimum_energies=lowest[leaders],
-        starts=jax.tree.map(lambda leaf: leaf[jnp.arange(plan.chains) % plan.walkers], rung.places),
+        starts=jax.tree.map(lambda leaf: np.asarray(leaf)[np.arange(plan.chains) % plan.walkers], rung.places),
         steps=plan.steps_after(state.number),
     )
 

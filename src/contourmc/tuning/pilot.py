@@ -147,8 +147,8 @@ def plan_pilot(target: Target, chains: int, steps: int, step_size: float | None)
 
 def start(plan: PilotPlan, positions: Position, step_size: float | None) -> PilotState:
     """The walkers at the stacked starting positions of the chains."""
-    scale = jax.tree.map(lambda leaf: jnp.ones(leaf.shape[1:], leaf.dtype), positions) if plan.exact else None
-    placed = jax.tree.map(lambda leaf: leaf[jnp.arange(plan.walkers) % leaf.shape[0]], positions)
+    scale = jax.tree.map(lambda leaf: np.ones(leaf.shape[1:], leaf.dtype), positions) if plan.exact else None
+    placed = jax.tree.map(lambda leaf: np.asarray(leaf)[np.arange(plan.walkers) % leaf.shape[0]], positions)
     first = FIRST_STEP if step_size is None else step_size
     return PilotState(0, place(plan.dynamics, placed, scale), first, scale, 1.0, 1.0, 0, (), (), None, ())
 

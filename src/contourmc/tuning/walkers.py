@@ -22,6 +22,7 @@ class Record(NamedTuple):
     gradient_variance: Position
 
 
+@partial(jax.jit, static_argnames="dynamics")
 def place(dynamics: Dynamics, positions: Position, scale: Position | None) -> Any:
     """The states of walkers at rest at stacked positions."""
     states = jax.vmap(dynamics.init)(positions)

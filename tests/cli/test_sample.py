@@ -1,0 +1,86 @@
+"""`contourmc sample FILE.py:energy`: a report, a picture and the draws; clear messages for bad input."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import contourmc as cm
+from contourmc.cli.main import app
+
+MINE = """
+import jax.numpy as jnp
+
+start = jnp.array([1.0, 0.0])
+
+def energy(x):
+    return 8 * (x[0] ** 2 - 1) ** 2 + x[1] ** 2 / 2
+
+def named(x):
+    return jnp.sum(x["a"] ** 2) + x["b"] ** 2
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(MINE)
+    return file
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, ["sample", *map(str, arguments)])
+
+
+def test_a_report_on_a_function_of_the_user(mine, tmp_path):
+    """Two wells of equal mass: each to 0.1, with a standard error of 0.02."""
+    out = tmp_path / "out"
+    arguments = (f"{mine}:energy", "--init", "[1.0, 0.0]", "--steps", 20_000, "--chains", 4, "--out", out)
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output
+    assert "x[1]" in result.output
+    summary = json.loads((out / "summary.json").read_text())
+    assert [mode["mass"] for mode in summary["modes"]] == pytest.approx([0.5, 0.5], abs=0.1)
+    assert summary["coordinates"]["x[1]"]["standard_deviation"] == pytest.approx(1, abs=0.1)
+    report = (out / "report.md").read_text()
+    assert "chosen by a pilot" in report
+    assert (out / "picture.png").stat().st_size > 10_000
+    assert cm.Samples.load(out / "draws.nc").settings == summary["settings"]
+    again = call(*arguments)
+    assert again.exit_code == 2
+    assert "--force" in again.output
+
+
+@pytest.mark.parametrize(
+    ("target", "init", "words"),
+    [
+        ("energy", "0.0", "FILE.py:NAME"),
+        ("nowhere.py:energy", "0.0", "no file"),
+        ("{mine}:other", "0.0", "energy, named"),
+        ("{mine}:energy", "[1.0", "write numbers"),
+        ("{mine}:energy", "0.0", "at an init of shape"),
+        ("{mine}:energy", "[nan, 0.0]", "init"),
+    ],
+)
+def test_bad_input_is_named(mine, tmp_path, target, init, words):
+    result = call(target.format(mine=mine), "--init", init, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_run_that_was_interrupted_before_its_first_draw_writes_nothing(mine, tmp_path, monkeypatch):
+    monkeypatch.setattr(cm, "sample", lambda *_, **__: SimpleNamespace(energies=np.zeros((4, 0))))
+    result = call(f"{mine}:energy", "--init", "start", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "before the first draw" in result.output
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_file_that_fails_is_named(tmp_path):
+    (tmp_path / "broken.py").write_text("1 / 0")
+    result = call(f"{tmp_path / 'broken.py'}:energy", "--init", "0.0")
+    assert result.exit_code == 2
+    assert "ZeroDivisionError" in result.output
