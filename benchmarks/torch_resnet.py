@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from contourmc.studies.cifar10.augmentation import ERASED_AREA, ERASED_RATIO, PADDING
-from contourmc.studies.cifar10.network import DEVIATION, MEAN
+from contourmc.studies.cifar.augmentation import ERASED_AREA, ERASED_RATIO, PADDING
+from contourmc.studies.cifar.network import DEVIATION, MEAN
 
 
 def torch_epoch(images: np.ndarray, labels: np.ndarray, batch_size: int, *, compiled: bool) -> Callable[[], None]:

@@ -13,7 +13,7 @@ from contourmc.datasets import DataError
 from contourmc.output import prepare_folder, stop
 from contourmc.studies import STUDIES
 from contourmc.studies.base import Options, Study, write
-from contourmc.studies.cifar10.command import cifar10
+from contourmc.studies.cifar.command import cifar10
 from contourmc.studies.uci.table import UCI
 
 app = typer.Typer(

@@ -10,7 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from contourmc.checks import require
-from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, IMAGES
+from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, IMAGES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -23,9 +23,9 @@ from contourmc.progress import Progress
 from contourmc.run import DivergenceError, Run, start_run
 from contourmc.samples import Samples
 from contourmc.settings import describe
-from contourmc.studies.cifar10.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, ZETA, Length
-from contourmc.studies.cifar10.augmentation import Augmentation
-from contourmc.studies.cifar10.network import CLASSES, ImageLikelihood, ResNet
+from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, ZETA, Length
+from contourmc.studies.cifar.augmentation import Augmentation
+from contourmc.studies.cifar.network import CLASSES, ImageLikelihood, ResNet
 
 EVERY = 10  # epochs between evaluations
 BURN_IN = 0.4  # of the run, before models are averaged

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, UInt8
 
-from contourmc.studies.cifar10.network import MEAN
+from contourmc.studies.cifar.network import MEAN
 
 PADDING = 4
 ERASED_AREA = (0.02, 0.4)  # as a share of the image

@@ -3,7 +3,7 @@
 momentum SGD, SGHMC and CSGHMC by contourmc, and momentum SGD by PyTorch, if it is installed. The images are noise:
 the time does not depend on what they show.
 
-    XLA_PYTHON_CLIENT_PREALLOCATE=false python -m benchmarks.cifar10
+    XLA_PYTHON_CLIENT_PREALLOCATE=false python -m benchmarks.cifar
 """
 
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from rich.table import Table
 from benchmarks.timing import Contender, measure
 from benchmarks.torch_resnet import torch_epoch
 from contourmc.datasets import Images
-from contourmc.studies.cifar10.training import Setting, prepare
+from contourmc.studies.cifar.training import Setting, prepare
 
 ROUNDS, EPOCHS, BATCH_SIZE = 5, 3, 1000
 

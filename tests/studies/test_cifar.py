@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from contourmc.cli import app
 from contourmc.datasets import cifar10
 from contourmc.schedules import evaluate
-from contourmc.studies.cifar10 import training
-from contourmc.studies.cifar10.algorithms import ALGORITHMS, Length
-from contourmc.studies.cifar10.augmentation import Augmentation
-from contourmc.studies.cifar10.network import CLASSES, ImageLikelihood, ResNet
-from contourmc.studies.cifar10.table import make_table
-from contourmc.studies.cifar10.training import Setting, prepare, train
+from contourmc.studies.cifar import training
+from contourmc.studies.cifar.algorithms import ALGORITHMS, Length
+from contourmc.studies.cifar.augmentation import Augmentation
+from contourmc.studies.cifar.network import CLASSES, ImageLikelihood, ResNet
+from contourmc.studies.cifar.table import make_table
+from contourmc.studies.cifar.training import Setting, prepare, train
 
 RANDOM = np.random.default_rng(0)
 IMAGES = jnp.asarray(RANDOM.integers(0, 256, (8, 32, 32, 3)), jnp.uint8)

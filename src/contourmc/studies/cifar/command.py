@@ -12,8 +12,8 @@ from contourmc import datasets
 from contourmc.datasets import DataError
 from contourmc.output import prepare_folder, stop
 from contourmc.run import DivergenceError
-from contourmc.studies.cifar10.algorithms import ALGORITHMS
-from contourmc.studies.cifar10.table import draw, make_table, read_records
+from contourmc.studies.cifar.algorithms import ALGORITHMS
+from contourmc.studies.cifar.table import draw, make_table, read_records
 
 console = Console()
 
@@ -58,8 +58,8 @@ def cifar10(
 def _train(settings: dict[str, Any], switches: tuple[bool, ...], data: Path | None, out: Path, force: bool) -> None:
     """A run, with its record written after every evaluation."""
     try:
-        from contourmc.studies.cifar10.augmentation import Augmentation
-        from contourmc.studies.cifar10.training import Setting, train
+        from contourmc.studies.cifar.augmentation import Augmentation
+        from contourmc.studies.cifar.training import Setting, train
     except ImportError as error:
         stop(f"this study needs Flax: install contourmc[networks] ({error})")
     precision = "float32" if jax.default_backend() == "cpu" else "bfloat16"
