@@ -13,7 +13,7 @@ from contourmc.datasets import DataError
 from contourmc.output import prepare_folder, stop
 from contourmc.studies import STUDIES
 from contourmc.studies.base import Options, Study, write
-from contourmc.studies.cifar.command import cifar10
+from contourmc.studies.cifar.command import cifar
 from contourmc.studies.uci.table import UCI
 
 app = typer.Typer(
@@ -90,4 +90,4 @@ def uci(
 for _study in STUDIES.values():
     app.command(_study.name, help=_study.summary)(_simulation(_study))
 app.command(UCI.name, help=UCI.summary)(uci)
-app.command("cifar10")(cifar10)
+app.command("cifar")(cifar)

@@ -1,31 +1,30 @@
-"""One run: a posterior of ResNet-20 on CIFAR-10, evaluated every ten epochs, and its record as plain data."""
+"""One run: a posterior of ResNet-20 on one of the data sets, evaluated every ten epochs, and its record."""
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from contourmc.arrays import unstack
 from contourmc.checks import require, require_count
-from contourmc.classification import ClassificationAverage, ClassificationPrediction
+from contourmc.classification import ClassificationAverage
 from contourmc.datasets import Images
 from contourmc.engine import position_size
-from contourmc.estimates import kish, normalise
 from contourmc.kernels.base import Info
 from contourmc.posterior import Posterior
 from contourmc.priors import GaussianPrior
 from contourmc.progress import Progress
 from contourmc.run import DivergenceError, Run, start_run
-from contourmc.samples import Samples
 from contourmc.settings import describe
-from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, ZETA, Length
+from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES, Length
 from contourmc.studies.cifar.augmentation import Augmentation
-from contourmc.studies.cifar.network import CLASSES, ImageLikelihood, ResNet
+from contourmc.studies.cifar.network import ImageLikelihood, ResNet
+from contourmc.studies.cifar.records import Record, evaluation, figures, results
+from contourmc.studies.cifar.sets import ImageSet, find_set
 
 EVERY = 10  # epochs between evaluations
 BURN_IN = 0.4  # of the run, before models are averaged
@@ -36,21 +35,27 @@ CHUNK = 1000  # test images that are predicted at once
 class Setting:
     """How a run is made.
 
+    dataset: cifar10 or cifar100.
     images: how many of the training set, the first ones; and a fifth as many of the test set.
     depth: blocks in a stage; 3 is ResNet-20.
     precision: of the computation, bfloat16 or float32; parameters, statistics and noise are float32.
+    crop, flip, erase: what is done to images at random; see `Augmentation`.
     """
 
     algorithm: str
     epochs: int = EPOCHS
     seed: int = 0
     batch_size: int = BATCH_SIZE
-    images: int = 50_000
+    images: int = IMAGES
     depth: int = 3
     precision: str = "bfloat16"
-    augmentation: Augmentation = field(default_factory=Augmentation)
+    crop: bool = True
+    flip: bool = True
+    erase: bool = True
+    dataset: str = "cifar10"
 
     def __post_init__(self):
+        find_set(self.dataset)
         known = ", ".join(ALGORITHMS)
         require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"choose one of {known}")
         require_count("epochs", self.epochs, 1, "give at least 1 epoch")
@@ -62,14 +67,14 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Of its file: the algorithm, the epochs, all else that is not as usual, and the seed."""
-        usual, switches = Setting(self.algorithm), asdict(self.augmentation)
+        """Of its file, in a folder of its data set: the algorithm, the epochs, what is not as usual, and the seed."""
+        usual = Setting(self.algorithm)
         unusual = [
             f"{name}-{getattr(self, name)}".replace("_", "-")
             for name in ("batch_size", "images", "depth", "precision")
             if getattr(self, name) != getattr(usual, name)
         ]
-        unusual += [f"no-{name}" for name, switch in switches.items() if not switch]
+        unusual += [f"no-{name}" for name in ("crop", "flip", "erase") if not getattr(self, name)]
         return "-".join([self.algorithm, f"{self.epochs}-epochs", *unusual, f"seed-{self.seed}"])
 
     @property
@@ -83,25 +88,33 @@ class Setting:
         return sorted({*range(self.every, self.epochs + 1, self.every), self.epochs})
 
     @property
+    def image_set(self) -> ImageSet:
+        return find_set(self.dataset)
+
+    @property
+    def augmentation(self) -> Augmentation:
+        return Augmentation(self.crop, self.flip, self.erase, self.image_set.mean)
+
+    @property
     def length(self) -> Length:
         return Length(self.images, self.epochs, self.images // self.batch_size)
 
 
-def train(setting: Setting, data: tuple[Images, Images], save: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def train(setting: Setting, data: tuple[Images, Images], save: Callable[[Record], None]) -> Record:
     """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early."""
     run, average = prepare(setting, data)
-    record: dict[str, Any] = {"settings": _describe(setting, run, average), "history": []}
-    began = time.perf_counter()
+    record: Record = {"settings": _describe(setting, run, average), "history": []}
+    visits, began = 0, time.perf_counter()
     with Progress(run.steps, 1, None) as bar, suppress(KeyboardInterrupt):
         for epoch in setting.evaluations:
             run.advance(epoch * setting.length.steps_per_epoch, bar.update)
             if run.failure:
                 raise DivergenceError(run.failure, run.samples(record["settings"], time.perf_counter() - began))
             point, samples = _point(run, average), run.samples(record["settings"], time.perf_counter() - began)
-            so_far = None if samples.average is None else _figures(samples.average)
-            record["history"].append({"epoch": epoch, "point": point, "average": so_far})
-            record["results"] = _results(samples, record["history"])
-            bar.stage(f"epoch {epoch}, accuracy {record['history'][-1]['point']['accuracy']:.1%}")
+            record["history"].append(evaluation(epoch, point, samples, visits))
+            record["results"] = results(setting.image_set, samples, record["history"])
+            visits = 0 if samples.path.visits is None else samples.path.visits[0, -1]
+            bar.stage(f"epoch {epoch}, accuracy {point['accuracy']:.1%}")
             save(record)
     return record
 
@@ -109,9 +122,16 @@ def train(setting: Setting, data: tuple[Images, Images], save: Callable[[dict[st
 def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, ClassificationAverage]:
     """The run before its first step, and what it averages."""
     (images, labels), (test_images, test_labels) = data
-    count, length = setting.images, setting.length
+    count, length, image_set = setting.images, setting.length, setting.image_set
     require(count <= len(labels), "images", count, f"there are {len(labels)}")
-    network = ResNet(setting.depth, jnp.dtype(setting.precision), folded=jax.default_backend() != "cpu")
+    network = ResNet(
+        setting.depth,
+        jnp.dtype(setting.precision),
+        folded=jax.default_backend() != "cpu",
+        classes=image_set.classes,
+        mean=image_set.mean,
+        deviation=image_set.deviation,
+    )
     likelihood = ImageLikelihood(network)
     key, init_key = jax.random.split(jax.random.key(setting.seed))
     params, statistics = jax.jit(likelihood.init)(init_key)
@@ -125,12 +145,17 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, Classif
     )
     test = slice(0, count // 5)
     average = ClassificationAverage(
-        likelihood.predict, test_images[test], test_labels[test], classes=CLASSES, tempering=0.0, chunk=CHUNK
+        likelihood.predict,
+        test_images[test],
+        test_labels[test],
+        classes=image_set.classes,
+        tempering=0.0,
+        chunk=CHUNK,
     )
     burn_in = min(int(BURN_IN * setting.epochs), setting.epochs - setting.every)
     run = start_run(
         target,
-        ALGORITHMS[setting.algorithm].kernel(length),
+        ALGORITHMS[setting.algorithm].kernel(image_set, length),
         jax.tree.map(lambda leaf: leaf[None], params),
         key[None],
         steps=setting.epochs * length.steps_per_epoch,
@@ -146,7 +171,7 @@ def _point(run: Run, average: ClassificationAverage) -> dict[str, float]:
     """How good the present parameters are on the test set."""
     position, statistics = unstack((run.positions, run.chains.target_state), 0)
     sums = _one_draw(average, position, statistics)
-    return _figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
+    return figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
 
 
 @jax.jit
@@ -155,44 +180,9 @@ def _one_draw(average: ClassificationAverage, position: Any, statistics: Any) ->
     return average.add(average.init(), Info(nothing, nothing.astype(int), nothing, nothing), position, statistics)
 
 
-def _figures(prediction: ClassificationPrediction) -> dict[str, float]:
-    return {
-        "accuracy": prediction.accuracy,
-        "nll": prediction.nll,
-        "ece": prediction.calibration_error(),
-        "brier": prediction.brier,
-    }
-
-
-def _results(samples: Samples, history: list[dict[str, Any]]) -> dict[str, Any]:
-    """The best point so far, the average so far, and the path to them."""
-    best = max(history, key=lambda entry: entry["point"]["accuracy"])
-    results: dict[str, Any] = {
-        "epochs": history[-1]["epoch"],
-        "best_point": best["point"] | {"epoch": best["epoch"]},
-        "last_point": history[-1]["point"],
-        "average": history[-1]["average"],
-        "seconds": samples.seconds,
-        "compile_seconds": samples.compile_seconds,
-    }
-    if samples.average is not None:
-        reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
-        results |= {
-            "models": samples.average.models,
-            "reliability": {name: values.tolist() for name, values in reliability.items()},
-            "energies": [float(samples.energies.min()), float(samples.energies.max())],
-            "multipliers": [float(samples.multipliers.min()), float(samples.multipliers.max())],
-            "effective_models_by_weight": float(kish(normalise(samples.log_weights[0]))),
-            "effective_models_by_theta": float(kish(normalise(samples.log_weights[0] / ZETA))),
-        }
-    if samples.path.visits is not None:
-        visited = np.flatnonzero(samples.path.visits[0, -1])
-        results["bins_visited"] = [int(visited[0]), int(visited[-1])]
-    return results
-
-
-def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> dict[str, Any]:
+def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> Record:
     return describe(setting) | {
+        "augmentation": describe(setting.augmentation),
         "parameters": position_size(run.chains.state.position),
         "kernel": describe(run.kernel),
         "weight_decay": setting.length.precision,
