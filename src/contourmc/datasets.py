@@ -131,7 +131,7 @@ def _read_batch(which: _Cifar, file: Path) -> Images:
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Makes NumPy arrays, and what pickles hold without naming a function: lists, dicts, bytes, numbers."""
+    """Makes arrays of numbers, and what pickles hold without naming a function: lists, dicts, bytes, numbers."""
 
     def find_class(self, module: str, name: str) -> Any:
         module = module.replace("numpy.core.", "numpy._core.")  # as NumPy before 2 wrote it
@@ -147,12 +147,21 @@ def _latin1(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-# All that may be called: what NumPy's arrays are made by, and bytes.
+def _number_type(code: str | bytes, *_: Any) -> np.dtype:
+    """The type of an array's entries, by its code; Python 2 wrote it as bytes."""
+    kind = np.dtype(code.decode() if isinstance(code, bytes) else code)
+    require(kind.kind in "biuf", "dtype", str(kind), "arrays of data sets hold numbers")
+    return kind
+
+
+# All that may be called: what NumPy makes arrays by, and bytes.
+_reconstruct: Any = np.empty(0).__reduce__()[0]
+_from_buffer: Any = np.empty(0).__reduce_ex__(5)[0]
 _PICKLED: dict[str, Callable[..., Any]] = {
     "numpy.ndarray": np.ndarray,
-    "numpy.dtype": np.dtype,
-    "numpy._core.multiarray._reconstruct": np.empty(0).__reduce__()[0],
-    "numpy._core.numeric._frombuffer": np.empty(0).__reduce_ex__(5)[0],
+    "numpy.dtype": _number_type,
+    "numpy._core.multiarray._reconstruct": _reconstruct,
+    "numpy._core.numeric._frombuffer": _from_buffer,
     "_codecs.encode": _latin1,
 }
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("algorithm", "epochs", "seeds", "BPE", "BMA", "NLL", "ECE", "s/epoch")
 FEWEST = 20  # test images in a bin of confidence that the picture shows
-NOTE = "BPE and BMA in %. Ours: mean, ± standard error over seeds. The paper's: mean ± standard deviation."
+NOTE, OF_THE_PAPER = "BPE and BMA in %; ± is the standard error over seeds", ", in the paper the standard deviation"
 
 
 def make_table(images: ImageSet, records: list[Record]) -> Table:
@@ -26,27 +26,28 @@ def make_table(images: ImageSet, records: list[Record]) -> Table:
 
     Algorithms that were not run have the paper's row alone, unless there is one record, just made.
     """
-    title = f"{' and '.join(_networks(records))} on {images.title}"
+    networks = _networks(records)
+    beside = any(record["settings"]["images"] == IMAGES and record["settings"]["depth"] == 3 for record in records)
     table = Table(
-        title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True,
-        caption=NOTE, caption_justify="left",
+        title=f"{' and '.join(networks)} on {images.title}", title_justify="left", box=SIMPLE_HEAD,
+        caption=f"{NOTE}{OF_THE_PAPER if beside else ''}.", caption_justify="left",
+        padding=0, show_edge=False,
     )  # fmt: skip
     for name in COLUMNS:
         first = name == "algorithm"
-        table.add_column(name, justify="left" if first else "right", no_wrap=not first)
-    beside = any(record["settings"]["images"] == IMAGES and record["settings"]["depth"] == 3 for record in records)
+        table.add_column(name, justify="left" if first else "right", no_wrap=not first, min_width=9 if first else None)
     for name, algorithm in ALGORITHMS.items():
         groups: dict[str, list[Record]] = {}
         for record in records:
             if record["settings"]["algorithm"] == name:
                 groups.setdefault(_setting(record), []).append(record)
         for group in groups.values():
-            table.add_row(*_row(algorithm.title, group, several=len(_networks(records)) > 1))
+            table.add_row(*_row(algorithm.title, group, several=len(networks) > 1))
         if beside and (groups or len(records) > 1):
             if not groups:
                 table.add_row(algorithm.title, "not run")
             point, average = (f"{figure.mean:.2f}±{figure.deviation:.2f}" for figure in images.paper[name])
-            table.add_row("  the paper", "1000", "10", point, average, style="dim")
+            table.add_row(" paper", "1000", "10", point, average, style="dim")
     return table
 
 
