@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from contourmc.studies.cifar10.augmentation import ERASED_AREA, ERASED_RATIO, PADDING
-from contourmc.studies.cifar10.network import DEVIATION, MEAN
+from contourmc.studies.cifar.augmentation import ERASED_AREA, ERASED_RATIO, PADDING
+from contourmc.studies.cifar.sets import CIFAR10
 
 
 def torch_epoch(images: np.ndarray, labels: np.ndarray, batch_size: int, *, compiled: bool) -> Callable[[], None]:
@@ -45,7 +45,9 @@ def torch_epoch(images: np.ndarray, labels: np.ndarray, batch_size: int, *, comp
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
     data = torch.from_numpy(images).to(device).permute(0, 3, 1, 2)
     targets = torch.from_numpy(labels).long().to(device)
-    mean, deviation = (torch.tensor(values, device=device).view(1, 3, 1, 1) for values in (MEAN, DEVIATION))
+    mean, deviation = (
+        torch.tensor(values, device=device).view(1, 3, 1, 1) for values in (CIFAR10.mean, CIFAR10.deviation)
+    )
     place = torch.arange(32, device=device)
 
     def augment(x: Any) -> Any:

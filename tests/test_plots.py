@@ -1,5 +1,6 @@
 """Every picture can be drawn and labels its axes."""
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
@@ -7,20 +8,45 @@ import pytest
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-import contourmc as cm
 from contourmc import plots
+from contourmc.draws.samples import Samples
+from contourmc.draws.trajectory import Trajectory
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.summary import Flattening
 from contourmc.predictions.classification import ClassificationPrediction
 from contourmc.predictions.prediction import Points
 from contourmc.predictions.regression import RegressionPrediction
 from contourmc.problems import GaussianMixture
 
 MIXTURE = GaussianMixture()
-PARTITION = cm.Partition(1.5, 1.0, 50)
+PARTITION = Partition(1.5, 1.0, 50)
 
 
-@pytest.fixture(scope="module")
-def run():
-    return cm.sample(MIXTURE.energy, init=0.0, steps=20_000, kernel=cm.csgld(0.1, PARTITION), chains=2)
+@pytest.fixture
+def run() -> Samples:
+    """Two chains of exact draws, as if a contour kernel had made them."""
+    draws = np.asarray(MIXTURE.draw(2000)).reshape(2, -1)
+    energies = np.asarray(MIXTURE.energy(jnp.asarray(draws)), float)
+    trajectory = Trajectory(
+        steps=np.array([1000]),
+        log_weights=np.zeros((2, 1)),
+        means=draws.mean(axis=1, keepdims=True),
+        squares=np.mean(draws**2, axis=1, keepdims=True),
+        centre=np.zeros(2),
+        theta=np.tile(MIXTURE.theta(PARTITION), (2, 1, 1)),
+        visits=np.full((2, 1, PARTITION.bins), 20),
+    )
+    return Samples(
+        draws=draws,
+        energies=energies,
+        log_weights=np.zeros(draws.shape),
+        multipliers=np.linspace(-1, 2, 2000).reshape(2, -1),
+        steps=1 + np.arange(1000),
+        trajectory=trajectory,
+        settings={},
+        seconds=0.0,
+        flattening=Flattening(PARTITION, 0.25, fixed=False),
+    )
 
 
 def test_pictures_have_labels_and_legends(run):
@@ -94,7 +120,7 @@ def test_reliability_shows_the_bins_by_hand():
 
 
 def test_calibration_shows_the_coverage():
-    """Targets evenly spread over the predictive distribution lie on the diagonal; all at its median, at 1."""
+    """Targets spread evenly over the predictive distribution give the diagonal; all at its median give 1."""
     for below, expected in ((np.arange(0.0005, 1, 0.001), lambda p: p), (np.full(1000, 0.5), np.ones_like)):
         prediction = RegressionPrediction(dict(below=below[None]), np.zeros(1000), np.ones(1), 1, POINTS, np.ones(1))
         points, label, _ = drawn(lambda ax, prediction=prediction: plots.plot_calibration(prediction, ax=ax))

@@ -1,6 +1,6 @@
 """What the demo promises of SGLD and CSGLD on the paper's mixture, and the files that it writes.
 
-The tolerances come from 60 chains of another seed; each is at least three standard errors wide.
+The tolerances come from 60 chains of another seed; each allows for at least three standard errors.
 """
 
 import json
@@ -40,12 +40,12 @@ def theta_error(run: cm.Samples) -> float:
 
 @pytest.fixture(scope="module")
 def million() -> cm.Samples:
-    """CSGLD with the demo's settings: 30 chains of a million steps."""
-    return sample(csgld(), 1_000_000, 30)
+    """CSGLD with the demo's settings: 20 chains of a million steps."""
+    return sample(csgld(), 1_000_000, 20)
 
 
 def test_the_promises_at_a_million_steps(million):
-    """A chain's |error of E[x]| is 0.133 on average, ± 0.094; the promise is 0.2, four standard errors of 30 chains
+    """A chain's |error of E[x]| is 0.133 on average, ± 0.094; the promise is 0.2, three standard errors of 20 chains
     above. θ is off by 0.022 ± 0.013 in total variation; the promise is 0.04.
     """
     assert error(million.mean(by_chain=True)) < 0.2
@@ -56,21 +56,21 @@ def test_the_promises_at_a_million_steps(million):
 def test_the_error_is_noise_that_falls_and_not_a_bias(million):
     """So that ten million steps keep the promise of 0.06: by 1/√steps, they take 0.133 to 0.042.
 
-    The mean over all chains errs by 0.16/√30 = 0.03: four of it. From 304,128 steps on to a million, without the
-    100,000 of burn-in, the error of a chain falls by √(204/900) = 0.48 (60 chains: 0.50); a ratio of two such means
-    over 30 chains varies by about 0.08, three of which are allowed.
+    The mean over all chains errs by 0.16/√20 = 0.036: four times that is allowed. Between 304,128 steps and a million,
+    not counting the 100,000 of burn-in, the error of a chain falls by the factor √(204/900) = 0.48 (60 chains: 0.50);
+    for the means of 20 chains the factor varies by about 0.1, three times that is allowed.
     """
-    assert abs(float(million.mean()) - MIXTURE.mean) < 0.12
+    assert abs(float(million.mean()) - MIXTURE.mean) < 0.145
     trajectory = million.trajectory
     weights = np.exp(trajectory.log_weights - trajectory.log_weights.max(axis=1, keepdims=True))
     early = trajectory.steps <= 304_128
     first = np.sum((weights * trajectory.means)[:, early], axis=1) / np.sum(weights[:, early], axis=1)
-    assert error(million.mean(by_chain=True)) < 0.74 * error(first)
+    assert error(million.mean(by_chain=True)) < 0.8 * error(first)
 
 
 def test_the_mean_energy_is_right(million):
     """E[U] is estimated far more exactly than E[x], which waits for crossings: 90 chains err by −0.0055 ± 0.001, the
-    error of a step size of 0.1, and 30 chains by ± 0.002. A gradient multiplier of which ζτ·s is a tenth too small
+    error of a step size of 0.1, and 20 chains vary by ± 0.0025. A gradient multiplier of which ζτ·s is a tenth too small
     gives −0.057.
     """
     _, energies, probabilities = MIXTURE.grid()
@@ -94,9 +94,12 @@ def test_the_papers_step_weights_bias_theta():
 
 
 def test_known_theta_is_as_good():
-    """After 300,000 steps |error of E[x]| is 0.27 ± 0.22 a chain, as for learnt θ; four standard errors of 30."""
+    """After 300,000 steps |error of E[x]| is 0.27 ± 0.22 a chain, as for learnt θ; without weights it is 0.89.
+
+    Four standard errors of 12 chains are allowed.
+    """
     known = cm.ksgld(0.1, PARTITION, MIXTURE.theta(PARTITION), zeta=0.75, scheme="right")
-    assert error(sample(known, 300_000, 30).mean(by_chain=True)) < 0.27 + 4 * 0.22 / 30**0.5
+    assert error(sample(known, 300_000, 12).mean(by_chain=True)) < 0.27 + 4 * 0.22 / 12**0.5
 
 
 def test_the_demo_writes_its_files(tmp_path, monkeypatch):

@@ -33,8 +33,8 @@ class Layout:
         return jax.tree.unflatten(self.structure, leaves)
 
 
-def layout_of(position: Position) -> Layout | None:
-    """The layout of a position; None for a position that is one array already, or has several types of numbers."""
+def layout_of(position: Any) -> Layout | None:
+    """The layout of a position, from its shapes; None for a position that is one array already, or has several types of numbers."""
     leaves, structure = jax.tree.flatten(position)
     one_type = len({leaf.dtype for leaf in leaves}) == 1
     return Layout(structure, tuple(leaf.shape for leaf in leaves)) if one_type and len(leaves) > 1 else None

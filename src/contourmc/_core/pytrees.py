@@ -12,7 +12,8 @@ from jaxtyping import Array, PyTree
 from contourmc._core.checks import require
 from contourmc._core.describe import describe
 
-Position = PyTree[Array | np.ndarray | np.generic]
+# While a run is planned, shapes stand for arrays.
+Position = PyTree[Array | np.ndarray | np.generic | jax.ShapeDtypeStruct]
 Kind = TypeVar("Kind")
 
 

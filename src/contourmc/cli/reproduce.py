@@ -93,17 +93,17 @@ def uci(
     reproduce(UCI, Options(epochs=epochs, seeds=seeds, quick=quick, data=data), out, force)
 
 
-class _Cifar10(TyperCommand):
+class _Cifar(TyperCommand):
     """Stands in for the real command, whose options come from the study, until it is run."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        from contourmc.cli.cifar10 import cifar10
+        from contourmc.cli.cifar import cifar
 
         real = typer.Typer(add_completion=False)
-        real.command("cifar10")(cifar10)
+        real.command("cifar")(cifar)
         return typer.main.get_command(real).make_context(info_name, args, parent, **extra)
 
 
-@app.command("cifar10", cls=_Cifar10)
-def cifar10() -> None:
-    """Table 2: ResNet-20 on CIFAR-10 by M-SGD, SGHMC and CSGHMC, with and without annealing."""
+@app.command("cifar", cls=_Cifar)
+def cifar() -> None:
+    """Table 2: ResNet-20 on CIFAR-10 and CIFAR-100 by M-SGD, SGHMC and CSGHMC, with and without annealing."""

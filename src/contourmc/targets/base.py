@@ -51,7 +51,7 @@ class Target(HoldsArrays, ABC):
         """The part of the state that belongs to a draw: it is stored with the draw and passed to an average."""
         return state
 
-    def check(self, position: Position) -> None:
+    def check(self, position: Any) -> None:
         """Raise unless the target can be evaluated at such a position, given by its shapes, and gives one float."""
 
     def session(self) -> AbstractContextManager[None]:

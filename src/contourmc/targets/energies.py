@@ -29,7 +29,7 @@ class ExactEnergy(Target):
     def evaluate(self, inputs: None, position: Position) -> tuple[Float[Array, ""], Position]:
         return jax.value_and_grad(self.energy)(position)
 
-    def check(self, position: Position) -> None:
+    def check(self, position: Any) -> None:
         _check_energy(self.energy, position)
 
 
@@ -72,7 +72,7 @@ class NoisyEnergy(Target):
             energy = energy + energy_noise
         return energy, gradient
 
-    def check(self, position: Position) -> None:
+    def check(self, position: Any) -> None:
         _check_energy(self.energy, position)
 
 
@@ -84,7 +84,7 @@ def as_target(target: Target | Energy) -> Target:
     return ExactEnergy(target)
 
 
-def _check_energy(energy: Energy, position: Position) -> None:
+def _check_energy(energy: Energy, position: Any) -> None:
     """Raise unless the function gives one float at such a position."""
     try:
         value = jax.eval_shape(energy, position)

@@ -66,7 +66,7 @@ class MiniBatchTarget(Target):
         for argument in ("log_likelihood", "log_prior"):
             require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
 
-    def check(self, position: Position) -> None:
+    def check(self, position: Any) -> None:
         """Raise unless the likelihood gives a float for each observation, and the prior one."""
         returned = jax.eval_shape(self._likelihood, position, self.state, self.batch_shapes())
         pair = isinstance(returned, tuple) and len(returned) == 2

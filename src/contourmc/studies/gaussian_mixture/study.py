@@ -9,8 +9,8 @@ from contourmc.studies.gaussian_mixture.figure import draw_figure
 def run(options: Options) -> Outcome:
     """Sample with every method, and compare with quadrature and with the paper's words."""
     steps, runs = options.choose(steps=10_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
-    named = enumerate(kernels().items())
-    methods = {name: measure(kernel, steps, runs, seed) for seed, (name, kernel) in named}
+    seeds = {name: seed for seed, name in enumerate(kernels(quick=False))}
+    methods = {name: measure(kernel, steps, runs, seeds[name]) for name, kernel in kernels(options.quick).items()}
     heights = {
         scheme: {f"{zeta:g}": barriers(partition, zeta, scheme) for zeta in (0.0, *ZETAS)}
         for scheme, partition in SCHEMES

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -101,6 +102,7 @@ def _known(setting: Setting, scheme: Scheme, steps: int, chains: int) -> dict[st
     return {"continuous": _summaries(samples), "step": _summaries(stepped)}
 
 
+@cache
 def _step_bias(partition: Partition, scheme: Scheme) -> dict[str, float]:
     """The bias of step weights for ε → 0 and k → ∞: the chain samples π/Ψ^ζ, and its draws are weighted by θ^ζ(J)."""
     x, exact, probability = grid()

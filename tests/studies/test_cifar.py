@@ -1,24 +1,26 @@
-"""The CIFAR-10 pipeline: network, augmentation, algorithms, and a small run from the command line."""
+"""The CIFAR pipeline: data sets, network, augmentation, algorithms, and a small run from the command line."""
 
 import json
 import pickle
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
+import contourmc as cm
 from contourmc.cli.main import app
 from contourmc.kernels.schedules import evaluate
-from contourmc.studies.cifar10 import training
-from contourmc.studies.cifar10.algorithms import ALGORITHMS, Length
-from contourmc.studies.cifar10.augmentation import Augmentation
-from contourmc.studies.cifar10.network import CLASSES, ImageLikelihood, ResNet
-from contourmc.studies.cifar10.table import make_table
-from contourmc.studies.cifar10.training import Setting, prepare, train
-from contourmc.studies.datasets import cifar10
+from contourmc.studies.cifar import training
+from contourmc.studies.cifar.algorithms import ALGORITHMS, Length
+from contourmc.studies.cifar.augmentation import Augmentation
+from contourmc.studies.cifar.network import ImageLikelihood, ResNet
+from contourmc.studies.cifar.records import set_of
+from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
+from contourmc.studies.cifar.training import Setting, prepare, train
+from contourmc.studies.datasets import cifar10, cifar100
 
 RANDOM = np.random.default_rng(0)
 IMAGES = jnp.asarray(RANDOM.integers(0, 256, (8, 32, 32, 3)), jnp.uint8)
@@ -26,26 +28,33 @@ LABELS = jnp.arange(8)
 
 
 def call(*words: str):
-    return CliRunner().invoke(app, ["reproduce", "cifar10", *words], env={"COLUMNS": "140"})
+    return CliRunner().invoke(app, ["reproduce", "cifar", *words], env={"COLUMNS": "140"})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The official layout with 100 images in each of five files, and 100 to test: one colour for each class."""
+    """The official layouts with 500 images, and 100 to test: one colour for each class."""
     root = tmp_path_factory.mktemp("data")
-    home = root / "cifar-10-batches-py"
-    home.mkdir()
-    colours = RANDOM.integers(0, 256, (CLASSES, 3, 1))
-    for name in (*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"):
-        labels = RANDOM.integers(0, CLASSES, 100)
-        rows = np.broadcast_to(colours[labels], (100, 3, 1024)).reshape(100, 3072).astype(np.uint8)
-        (home / name).write_bytes(pickle.dumps({b"data": rows, b"labels": labels.tolist()}))
+
+    def write(classes, folder, key, counts):
+        (root / folder).mkdir()
+        colours = RANDOM.integers(0, 256, (classes, 3, 1))
+        for name, count in counts.items():
+            labels = RANDOM.integers(0, classes, count)
+            rows = np.broadcast_to(colours[labels], (count, 3, 1024)).reshape(count, 3072).astype(np.uint8)
+            (root / folder / name).write_bytes(pickle.dumps({b"data": rows, key: labels.tolist()}))
+
+    batches = dict.fromkeys((*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"), 100)
+    write(10, "cifar-10-batches-py", b"labels", batches)
+    write(100, "cifar-100-python", b"fine_labels", {"train": 500, "test": 100})
     return root
 
 
 def test_the_network_has_the_size_of_resnet_20():
     params, _ = jax.eval_shape(ImageLikelihood(ResNet()).init, jax.random.key(0))
     assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 269_722
+    params, _ = jax.eval_shape(ImageLikelihood(ResNet(classes=100)).init, jax.random.key(0))
+    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 269_722 + 90 * 65
 
 
 def test_folded_images_give_the_same_function():
@@ -89,59 +98,110 @@ def test_augmentation_shifts_mirrors_and_erases():
     assert share[share > 0].min() > 0.01
     assert share.max() < 0.45
     assert abs(share[share > 0].mean() - 0.21) < 0.02  # the mean of 2% to 40%
+    painted = np.asarray(Augmentation(False, False, True, CIFAR100.mean)(jax.random.key(0), blank)[0])
+    assert set(map(tuple, painted.reshape(-1, 3))) == {(0, 0, 0), (129, 124, 112)}
 
 
 def test_settings_are_those_of_the_paper():
     length = Length(images=50_000, epochs=1000, steps_per_epoch=50)
-    kernel = ALGORITHMS["csghmc"].kernel(length)
+    kernel = ALGORITHMS["csghmc"].kernel(CIFAR10, length)
     assert kernel.dynamics.step_size == 2e-7
     assert kernel.dynamics.temperature == 0.01
     assert (kernel.partition.width, kernel.partition.bins, kernel.zeta) == (1000.0, 200, 1e6)
+    hundred = ALGORITHMS["csghmc"].kernel(CIFAR100, length)
+    assert hundred == replace(kernel, partition=replace(kernel.partition, width=5000.0), zeta=3e6)
     assert length.precision == 25.0
-    annealed = ALGORITHMS["sacsghmc"].kernel(length).dynamics
+    annealed = ALGORITHMS["sacsghmc"].kernel(CIFAR10, length).dynamics
     steps = jnp.array([1, 50, 51, 401 * 50, 401 * 50 + 1, 1000 * 50])  # first and last ones of epochs
     expected = 2e-6 * 1.01 ** -np.array([0, 0, 0, 0, 1.0, 599])
     np.testing.assert_allclose(evaluate(annealed.step_size, steps), expected, rtol=1e-4)
     cooled = 0.01 * 1.01 ** -np.array([0, 0, 1.0, 400, 401, 999])
     np.testing.assert_allclose(evaluate(annealed.temperature, steps), cooled, rtol=1e-4)
-    assert ALGORITHMS["m-sgd"].kernel(length).temperature == 0
-    assert ALGORITHMS["sasghmc"].kernel(length) == annealed
+    assert ALGORITHMS["m-sgd"].kernel(CIFAR10, length).temperature == 0
+    assert ALGORITHMS["sasghmc"].kernel(CIFAR100, length) == annealed
     assert kernel.dynamics.momentum == annealed.momentum == 0.9
-    assert (kernel.rule, kernel.rho, kernel.scheme, kernel.weights) == ("biased", 1.0, "left", "step")
+    assert (kernel.rule, kernel.scheme, kernel.weights) == (cm.Biased(rho=1.0), "left", "step")
     np.testing.assert_allclose(evaluate(kernel.omega, steps), 10 / (steps**0.75 + 1000), rtol=1e-5)
 
 
 def test_fewer_images_keep_the_dynamics():
     """ε·U, ε·τ and Δu per image do not depend on the number of images."""
-    whole, part = (ALGORITHMS["csghmc"].kernel(Length(n, 10, 5)) for n in (50_000, 500))
+    whole, part = (ALGORITHMS["csghmc"].kernel(CIFAR10, Length(n, 10, 5)) for n in (50_000, 500))
     assert part.dynamics.step_size == pytest.approx(100 * whole.dynamics.step_size)
     assert part.dynamics.temperature == pytest.approx(whole.dynamics.temperature / 100)
     assert part.partition.width == pytest.approx(whole.partition.width / 100)
 
 
-def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
-    words = ("--algorithm", "csghmc", "--quick", "--data", str(folder), "--out", str(tmp_path))
-    result = call(*words, "--table")
+@pytest.mark.parametrize("name", SETS)
+def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path, name):
+    """Without the name of an algorithm it is CSGHMC; the title names the network that was run."""
+    words = ("--dataset", name, "--quick", "--data", str(folder), "--out", str(tmp_path))
+    result = call(*words)
     assert result.exit_code == 0, result.output
-    name = "csghmc-2-epochs-batch-size-100-images-500-depth-1-precision-float32-seed-0"
-    record = json.loads((tmp_path / f"{name}.json").read_text())
+    file = tmp_path / "csghmc-2-epochs-batch-size-100-images-500-depth-1-precision-float32-seed-0.json"
+    record = json.loads(file.read_text())
     assert record["settings"]["kernel"]["kind"] == "Contour"
+    assert set_of(record).name == name
     assert record["results"]["epochs"] == 2
     assert record["history"][0]["average"] == record["results"]["average"]
-    assert "CSGHMC, 500 images" in result.output
-    assert (tmp_path / "cifar10.png").stat().st_size > 10_000
+    table = call("--table", "--out", str(tmp_path))
+    for shown in (result, table):
+        assert f"ResNet-8 on {SETS[name].title}" in shown.output
+        assert "CSGHMC, 500 images" in shown.output
+        assert "ResNet-20" not in shown.output
+        assert "paper" not in shown.output
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     again = call(*words)
     assert again.exit_code == 2
     assert "already holds results" in again.output
 
 
-def test_evaluations_and_averages_are_where_they_should_be(folder):
+def test_a_record_tells_where_the_chain_has_been(folder, monkeypatch):
+    """Every kept draw, every visit, and log θ, from which the multipliers of the visited bins follow."""
+    monkeypatch.setattr(training, "EVERY", 2)
+    setting = Setting("csghmc", epochs=6, batch_size=50, images=100, depth=1, precision="float32", dataset="cifar100")
+    record = train(setting, cifar100(folder), lambda record: None)
+    kernel, results, history = record["settings"]["kernel"], record["results"], record["history"]
+    draws, bins = results["draws"], results["bins"]
+    assert draws["steps"] == [8, 12]  # two steps an epoch; 2 epochs of burn-in, a draw every other one
+    assert results["models"] == len(draws["energies"]) == len(draws["log_weights"]) == 2
+    assert results["energies"] == pytest.approx([min(draws["energies"]), max(draws["energies"])], abs=0.1)
+    assert results["multipliers"] == pytest.approx([min(draws["multipliers"]), max(draws["multipliers"])], abs=1e-3)
+    assert sum(bins["visits"]) == 12
+    total = np.zeros(200, int)
+    for entry in history:
+        first, visits = entry["bins"]["first"], entry["bins"]["visits"]
+        assert sum(visits) == 4
+        assert len(entry["bins"]["log_theta"]) == len(visits)
+        total[first : first + len(visits)] += visits
+    assert total.tolist() == bins["visits"]
+    # The last draw: its bin, its weight θ(J)^ζ, and its multiplier, by log θ a step before the end.
+    width, temperature = kernel["partition"]["width"], kernel["dynamics"]["temperature"]
+    index = int(np.ceil(draws["energies"][-1] / width))
+    assert history[-1]["bins"]["visits"][index - history[-1]["bins"]["first"]] > 0
+    log_theta = np.array(bins["log_theta"])
+    assert draws["log_weights"][-1] / 3e6 == pytest.approx(log_theta[index], abs=0.05)
+    slope = (log_theta[index] - log_theta[index - 1]) / width
+    assert draws["multipliers"][-1] == pytest.approx(1 + 3e6 * temperature * slope, abs=0.2)
+
+
+def test_a_run_without_bins_has_none_in_its_record(folder):
+    setting = Setting("sghmc", epochs=1, batch_size=100, images=100, depth=1, precision="float32")
+    record = train(setting, cifar10(folder), lambda record: None)
+    assert "bins" not in record["results"]
+    assert "bins" not in record["history"][0]
+    assert record["results"]["draws"]["multipliers"] == [1.0]
+
+
+@pytest.mark.usefixtures("untyped")
+def test_evaluations_and_averages_are_where_they_should_be(folder, monkeypatch):
     """Of 30 epochs the first 12 are burn-in; a model is averaged every ten epochs after it."""
     setting = Setting("m-sgd", epochs=30, batch_size=50, images=100, depth=1, precision="float32")
     assert setting.evaluations == [10, 20, 30]
     assert Setting("m-sgd", epochs=25).evaluations == [10, 20, 25]
-    run, average = prepare(setting, cifar10(folder))
-    assert (run.steps, run.burn_in, run.plan.thin) == (60, 24, 20)
+    monkeypatch.setattr(training, "start", lambda target, **settings: settings)
+    settings, average = prepare(setting, cifar10(folder))
+    assert [settings[name] for name in ("steps", "burn_in", "thin", "chains", "store")] == [60, 24, 20, 1, False]
     assert average.targets.shape == (20,)
     assert average.tempering == 0
 
@@ -150,9 +210,10 @@ def test_colours_are_learnt(folder, monkeypatch):
     """Ten colours, 200 steps of ten images each: well above the 10% of chance, in points and in the average."""
     monkeypatch.setattr(training, "EVERY", 2)
     monkeypatch.setattr(training, "BURN_IN", 0.5)
-    augmentation = Augmentation(crop=False, flip=False, erase=False)
-    setting = Setting(
-        "sam-sgd", epochs=4, batch_size=10, images=500, depth=1, precision="float32", augmentation=augmentation
+    still = dict(crop=False, flip=False, erase=False)
+    setting = Setting("sam-sgd", epochs=4, batch_size=10, images=500, depth=1, precision="float32", **still)
+    assert setting.name == (
+        "sam-sgd-4-epochs-batch-size-10-images-500-depth-1-precision-float32-no-crop-no-flip-no-erase-seed-0"
     )
     saved = []
     record = train(setting, cifar10(folder), lambda record: saved.append(len(record["history"])))
@@ -164,39 +225,12 @@ def test_colours_are_learnt(folder, monkeypatch):
     assert record["results"]["average"]["accuracy"] > 0.5
 
 
-def test_the_table_keeps_different_settings_apart():
-    """Seeds of one setting share a row; a run that was interrupted, or made otherwise, has its own."""
-
-    def record(accuracy, epochs=10, done=10, erase=True, seed=0):
-        augmentation = {"kind": "Augmentation", "crop": True, "flip": True, "erase": erase}
-        settings = dict(algorithm="sghmc", epochs=epochs, seed=seed, images=50_000, batch_size=1000, depth=3)
-        point = {"accuracy": accuracy, "nll": 0.5, "ece": 0.1}
-        results = dict(epochs=done, best_point=point, average=point, models=3, seconds=20.0)
-        return {"settings": settings | {"augmentation": augmentation}, "results": results}
-
-    records = [record(0.8), record(0.9, seed=1), record(0.7, erase=False), record(0.6, epochs=20)]
-    console = Console(width=140, record=True)
-    console.print(make_table(records))
-    rows = [line.split("  ") for line in console.export_text().splitlines() if "SGHMC" in line]
-    text = ["|".join(cell.strip() for cell in row if cell.strip()) for row in rows]
-    assert text[0].startswith("SGHMC|10|2|85.00 ± 7.07 (90.01)")
-    assert text[1].startswith("SGHMC, no erase|10|1|70.00 (90.01)")
-    assert text[2].startswith("SGHMC|10 of 20|1|60.00|")
-    assert len(text) == 3
-
-
-def test_a_damaged_record_is_named(tmp_path):
-    (tmp_path / "sghmc-10-epochs-seed-0.json").write_text("{")
-    result = call("--table", "--out", str(tmp_path))
-    assert result.exit_code == 2
-    assert "sghmc-10-epochs-seed-0.json" in result.output.replace("\n", "")
-
-
 def test_nonsense_is_refused(folder, tmp_path):
     some = ("--algorithm", "m-sgd", "--data", str(folder), "--out", str(tmp_path))
     for words, expected in (
         ((), "--algorithm"),
         (("--algorithm", "adam"), "choose one of"),
+        ((*some, "--dataset", "mnist"), "dataset='mnist'"),
         (("--table", "--out", str(tmp_path)), "no records"),
         (("--algorithm", "m-sgd", "--data", str(tmp_path / "none"), "--out", str(tmp_path)), "there is no folder"),
         ((*some, "--images", "100", "--batch-size", "101"), "batch_size"),

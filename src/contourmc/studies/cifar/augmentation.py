@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, UInt8
 
-from contourmc.studies.cifar10.network import MEAN
+from contourmc.studies.cifar.sets import CIFAR10, Colour
 
 PADDING = 4
 ERASED_AREA = (0.02, 0.4)  # as a share of the image
@@ -17,12 +17,14 @@ ERASED_RATIO = (0.3, 1 / 0.3)  # height to width
 @dataclass(frozen=True)
 class Augmentation:
     """crop: shift by up to 4 pixels each way, with black beyond the edges.  flip: mirror every second image.
-    erase: paint a rectangle of 2 to 40% of every second image in the mean colour (Zhong et al. 2020).
+    erase: paint a rectangle of 2 to 40% of every second image in one colour (Zhong et al. 2020).
+    colour: of the rectangle, the mean one of the data set.
     """
 
     crop: bool = True
     flip: bool = True
     erase: bool = True
+    colour: Colour = CIFAR10.mean
 
     def __call__(self, key: PRNGKeyArray, batch: tuple[UInt8[Array, "n h w 3"], Any]) -> tuple[Array, Any]:
         images, labels = batch
@@ -58,5 +60,5 @@ class Augmentation:
             return (place >= begin[:, None]) & (place < (begin + length)[:, None])
 
         erased = within(height, top, tall)[:, :, None] & within(width, left, wide)[:, None, :]
-        colour = jnp.round(jnp.array(MEAN)).astype(images.dtype)
+        colour = jnp.round(jnp.array(self.colour)).astype(images.dtype)
         return jnp.where((erased & chosen[:, None, None])[..., None], colour, images)

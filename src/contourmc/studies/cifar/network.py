@@ -12,10 +12,7 @@ import numpy as np
 from flax import linen as nn
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt8
 
-# Of the pixels of the training set, by channel.
-MEAN = (125.3, 123.0, 113.9)
-DEVIATION = (63.0, 62.1, 66.7)
-CLASSES = 10
+from contourmc.studies.cifar.sets import CIFAR10, Colour
 
 
 class Convolution(nn.Module):
@@ -79,19 +76,24 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Three stages of `depth` blocks with 16, 32 and 64 channels; depth 3 is ResNet-20, with 269,722 parameters.
+    """Three stages of `depth` blocks with 16, 32 and 64 channels; depth 3 is ResNet-20, with 269,722 parameters
+    for ten classes.
 
     dtype: of the computation; parameters, statistics and logits are float32.
     folded: whether the first stage computes on folded images, which is faster on a GPU and slower on a CPU.
+    mean, deviation: of the pixels of the training set, by channel.
     """
 
     depth: int = 3
     dtype: Any = jnp.bfloat16
     folded: bool = False
+    classes: int = CIFAR10.classes
+    mean: Colour = CIFAR10.mean
+    deviation: Colour = CIFAR10.deviation
 
     @nn.compact
-    def __call__(self, images: UInt8[Array, "n 32 32 3"], train: bool) -> Float[Array, "n 10"]:
-        pixels = (images.astype(jnp.float32) - jnp.array(MEAN)) / jnp.array(DEVIATION)
+    def __call__(self, images: UInt8[Array, "n 32 32 3"], train: bool) -> Float[Array, "n classes"]:
+        pixels = (images.astype(jnp.float32) - jnp.array(self.mean)) / jnp.array(self.deviation)
         x = fold(pixels.astype(self.dtype)) if self.folded else pixels.astype(self.dtype)
         x = nn.relu(Normalisation(self.folded, train, self.dtype)(Convolution(16, 1, self.folded, self.dtype)(x)))
         for stage in range(3):
@@ -99,7 +101,7 @@ class ResNet(nn.Module):
                 begins = stage > 0 and block == 0
                 folded = self.folded and (stage == 0 or (stage == 1 and begins))
                 x = Block(16 * 2**stage, 2 if begins else 1, folded, train, self.dtype)(x)
-        return nn.Dense(CLASSES)(jnp.mean(x.astype(jnp.float32), axis=(1, 2)))
+        return nn.Dense(self.classes)(jnp.mean(x.astype(jnp.float32), axis=(1, 2)))
 
 
 def fold(images: Float[Array, "n h w c"]) -> Float[Array, "n _ _ _"]:
@@ -141,6 +143,6 @@ class ImageLikelihood:
         log_probabilities = jax.nn.log_softmax(logits)
         return jnp.take_along_axis(log_probabilities, labels[:, None], axis=1)[:, 0], new["batch_stats"]
 
-    def predict(self, params: Any, statistics: Any, images: UInt8[Array, "n 32 32 3"]) -> Float[Array, "n 10"]:
+    def predict(self, params: Any, statistics: Any, images: UInt8[Array, "n 32 32 3"]) -> Float[Array, "n classes"]:
         """The logits, by the running statistics."""
         return self.network.apply({"params": params, "batch_stats": statistics}, images, False)  # type: ignore[return-value]

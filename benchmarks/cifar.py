@@ -3,7 +3,7 @@
 momentum SGD, SGHMC and CSGHMC by contourmc, and momentum SGD by PyTorch, if it is installed. The images are noise:
 the time does not depend on what they show.
 
-    XLA_PYTHON_CLIENT_PREALLOCATE=false python -m benchmarks.cifar10
+    XLA_PYTHON_CLIENT_PREALLOCATE=false python -m benchmarks.cifar
 """
 
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from rich.table import Table
 
 from benchmarks.timing import Contender, measure
 from benchmarks.torch_resnet import torch_epoch
-from contourmc.studies.cifar10.training import Setting, prepare
+from contourmc.studies.cifar.training import Setting, prepare
 from contourmc.studies.datasets import Images
 
 ROUNDS, EPOCHS, BATCH_SIZE = 5, 3, 1000
@@ -25,7 +25,7 @@ def contour_contender(algorithm: str, data: tuple[Images, Images]) -> Contender:
     """Some epochs of a run that goes on from call to call."""
     setting = Setting(algorithm, epochs=100, batch_size=BATCH_SIZE)
     (run, _), steps = prepare(setting, data), EPOCHS * setting.length.steps_per_epoch
-    return Contender(lambda: run.advance(run.step + steps, lambda step, draws: None), steps)
+    return Contender(lambda: run.advance(steps), steps)
 
 
 def torch_contender(data: tuple[Images, Images], *, compiled: bool) -> Contender:

@@ -1,0 +1,111 @@
+"""`contourmc reproduce cifar`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import typer
+from rich.console import Console
+
+from contourmc.cli.output import prepare_folder, stop
+from contourmc.engine.run import DivergenceError
+from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES
+from contourmc.studies.cifar.records import read_records, set_of, write_record
+from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
+from contourmc.studies.cifar.table import draw, make_table
+from contourmc.studies.datasets import DataError
+
+QUICK = "csghmc"  # what --quick runs if nothing is named
+
+console = Console()
+
+
+def cifar(
+    dataset: Annotated[
+        str | None, typer.Option(help=f"{' or '.join(SETS)}; a run is of the first, and a table of both, unless given.")
+    ] = None,
+    algorithm: Annotated[str | None, typer.Option(help=f"One of {', '.join(ALGORITHMS)}.")] = None,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes through the data; annealing is fitted to them.")] = EPOCHS,
+    seed: Annotated[int, typer.Option(help="Of the start, the order of the data, and the noise.")] = 0,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The folder of the data in their official layout, else $CONTOURMC_DATA, else a download."),
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Images in a batch.")] = BATCH_SIZE,
+    images: Annotated[int, typer.Option(min=10, help="Train on the first so many; test on a fifth as many.")] = IMAGES,
+    crop: Annotated[bool, typer.Option(help="Shift images at random by up to 4 pixels.")] = True,
+    flip: Annotated[bool, typer.Option(help="Mirror images at random.")] = True,
+    erase: Annotated[bool, typer.Option(help="Paint a rectangle over images at random.")] = True,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help=f"A ResNet-8 on 500 images for 2 epochs, by {QUICK} unless another is named."),
+    ] = False,
+    table: Annotated[bool, typer.Option("--table", help="Show the runs so far as the paper's table.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="The folder of the records; results/DATASET, or with --quick DATASET-quick.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over the record of an earlier run.")] = False,
+) -> None:
+    """Table 2: ResNet-20 on CIFAR-10 and CIFAR-100 by M-SGD, SGHMC and CSGHMC, with and without annealing.
+
+    One run of one algorithm, evaluated every ten epochs: the best point so far (BPE), and the model average over the
+    last 60% of the run (BMA). It takes a GPU four minutes. A CPU can do a part: --images 5000 --batch-size 100.
+    """
+    algorithm = algorithm or (QUICK if quick and not table else None)
+    if algorithm is None and not table:
+        stop(f"name one --algorithm of {', '.join(ALGORITHMS)}, or ask for the --table of earlier runs")
+    try:
+        named = None if dataset is None else find_set(dataset)
+    except ValueError as error:
+        stop(str(error))
+    folders = {each: out or Path("results") / (each.name + "-quick" * quick) for each in SETS.values()}
+    if algorithm is not None:
+        of = named or next(iter(folders))
+        length = dict(epochs=2, images=500, batch_size=100, depth=1) if quick else {}
+        length = dict(epochs=epochs, images=images, batch_size=batch_size) | length
+        chosen = dict(algorithm=algorithm, seed=seed, crop=crop, flip=flip, erase=erase, **length)
+        _train(of, chosen, data, folders[of], force)
+    if table:
+        _show({each: folder for each, folder in folders.items() if named in (None, each)})
+
+
+def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Path, force: bool) -> None:
+    """A run, with its record written after every evaluation."""
+    try:
+        from contourmc.studies.cifar.training import Setting, train
+    except ImportError as error:
+        stop(f"this study needs Flax: install contourmc[networks] ({error})")
+    precision = "float32" if jax.default_backend() == "cpu" else "bfloat16"
+    try:
+        setting = Setting(**chosen, dataset=images.name, precision=precision)
+        file = prepare_folder(out, f"{setting.name}.json", force) / f"{setting.name}.json"
+        record = train(setting, images.load(data), lambda record: write_record(file, record))
+    except (ValueError, DataError, DivergenceError) as error:
+        stop(str(error))
+    if "results" not in record:
+        stop("interrupted before the first evaluation: nothing was written")
+    console.print(make_table(images, [record]))
+    if record["results"]["epochs"] < setting.epochs:
+        console.print(f"[yellow]Interrupted after {record['results']['epochs']} of {setting.epochs} epochs.[/yellow]")
+    console.print(f"Written: {file}", highlight=False)
+
+
+def _show(folders: dict[ImageSet, Path]) -> None:
+    """The table of all records of each data set in its folder, and their picture."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    nothing = True
+    for images, folder in folders.items():
+        try:
+            records = [record for record in read_records(folder) if set_of(record) is images]
+        except ValueError as error:
+            stop(str(error))
+        if records:
+            nothing, file = False, folder / f"{images.name}.png"
+            console.print(make_table(images, records))
+            draw(images, records).savefig(file, dpi=130)
+            console.print(f"Written: {file}\n", highlight=False)
+    if nothing:
+        looked = " and ".join(dict.fromkeys(map(str, folders.values())))
+        stop(f"{looked} holds no records of runs; make one with --algorithm")

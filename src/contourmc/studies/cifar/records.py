@@ -1,0 +1,121 @@
+"""The record of a run as plain data: how it was made, its evaluations one by one, and what came of it."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contourmc._core.checks import require
+from contourmc.draws.estimates import kish, normalise
+from contourmc.draws.samples import Samples
+from contourmc.predictions.classification import ClassificationPrediction
+from contourmc.studies.cifar.algorithms import ALGORITHMS
+from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
+
+Record = dict[str, Any]
+
+
+def figures(prediction: ClassificationPrediction) -> dict[str, float]:
+    return {
+        "accuracy": prediction.accuracy,
+        "nll": prediction.nll,
+        "ece": prediction.calibration_error(),
+        "brier": prediction.brier,
+    }
+
+
+def evaluation(epoch: int, point: dict[str, float], samples: Samples, before: np.ndarray | int) -> Record:
+    """What is known after an epoch: the present model, the average so far, and where the chain has been.
+
+    before: the visits of the bins at the evaluation before.
+
+    The bins are those visited since then, and one below, since a multiplier comes of the difference of two log θ.
+    """
+    average = None if samples.average is None else figures(samples.average)
+    entry: Record = {"epoch": epoch, "point": point, "average": average}
+    if samples.trajectory.visits is not None:
+        visits = samples.trajectory.visits[0, -1] - before
+        visited = np.flatnonzero(visits)
+        part = slice(max(int(visited[0]) - 1, 0), int(visited[-1]) + 1)
+        entry["bins"] = {"first": part.start, "visits": visits[part].tolist(), "log_theta": _log_theta(samples)[part]}
+    return entry
+
+
+def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record:
+    """The best point so far, the average so far, and the path to them.
+
+    energies, multipliers: the least and the largest of the kept draws, of which `draws` has every one.
+    """
+    best = max(history, key=lambda entry: entry["point"]["accuracy"])
+    found: Record = {
+        "epochs": history[-1]["epoch"],
+        "best_point": best["point"] | {"epoch": best["epoch"]},
+        "last_point": history[-1]["point"],
+        "average": history[-1]["average"],
+        "seconds": samples.seconds,
+        "compile_seconds": samples.compile_seconds,
+    }
+    if samples.average is not None:
+        reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
+        energies, multipliers, log_weights = samples.energies[0], samples.multipliers[0], samples.log_weights[0]
+        found |= {
+            "models": samples.average.models,
+            "reliability": {name: values.tolist() for name, values in reliability.items()},
+            "energies": [float(energies.min()), float(energies.max())],
+            "multipliers": [float(multipliers.min()), float(multipliers.max())],
+            "effective_models_by_weight": float(kish(normalise(log_weights))),
+            "effective_models_by_theta": float(kish(normalise(log_weights / images.zeta))),
+            "draws": {
+                "steps": samples.steps.tolist(),
+                "energies": _rounded(energies, 1),
+                "multipliers": _rounded(multipliers, 4),
+                "log_weights": _rounded(log_weights, 1),
+            },
+        }
+    if samples.trajectory.visits is not None:
+        visits = samples.trajectory.visits[0, -1]
+        visited = np.flatnonzero(visits)
+        found["bins_visited"] = [int(visited[0]), int(visited[-1])]
+        found["bins"] = {"visits": visits.tolist(), "log_theta": _log_theta(samples)}
+    return found
+
+
+def _log_theta(samples: Samples) -> list[float]:
+    assert samples.theta is not None
+    return _rounded(np.log(np.maximum(samples.theta[0], 1e-300)), 4)
+
+
+def _rounded(values: np.ndarray, digits: int) -> list[float]:
+    return [round(float(value), digits) for value in values]
+
+
+def write_record(file: Path, record: Record) -> None:
+    """Replace the record as a whole, so that an interruption leaves the one before."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps(record, indent=1) + "\n")
+    new.replace(file)
+
+
+def read_records(folder: Path) -> list[Record]:
+    """All records in a folder, in the order of the paper's table."""
+    records = []
+    for file in sorted(folder.glob("*-seed-*.json")):
+        known = False
+        with suppress(ValueError, KeyError, TypeError):
+            record = json.loads(file.read_text())
+            known = record["settings"]["algorithm"] in ALGORITHMS and record["results"]["epochs"] > 0
+            known = known and set_of(record).name in SETS
+            records.append(record)
+        require(known, "file", str(file), "it is no record of a run: remove it, or make it again")
+    return sorted(records, key=lambda record: list(ALGORITHMS).index(record["settings"]["algorithm"]))
+
+
+def set_of(record: Record) -> ImageSet:
+    """The data set of a run; the first records, all of CIFAR-10, do not say."""
+    return find_set(record["settings"].get("dataset", "cifar10"))
+
+
+def network_of(record: Record) -> str:
+    return f"ResNet-{6 * record['settings']['depth'] + 2}"

@@ -1,0 +1,198 @@
+"""One run: a posterior of ResNet-20 on one of the data sets, evaluated every ten epochs, and its record."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from contourmc._core.checks import require, require_count
+from contourmc._core.describe import describe
+from contourmc._core.info import Info
+from contourmc._core.progress import Progress
+from contourmc._core.pytrees import position_size, unstack
+from contourmc.engine.run import Run
+from contourmc.predictions.classification import ClassificationAverage
+from contourmc.sampling import start
+from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES, Length
+from contourmc.studies.cifar.augmentation import Augmentation
+from contourmc.studies.cifar.network import ImageLikelihood, ResNet
+from contourmc.studies.cifar.records import Record, evaluation, figures, results
+from contourmc.studies.cifar.sets import ImageSet, find_set
+from contourmc.studies.datasets import Images
+from contourmc.targets.posterior import Posterior
+from contourmc.targets.priors import GaussianPrior
+
+EVERY = 10  # epochs between evaluations
+BURN_IN = 0.4  # of the run, before models are averaged
+CHUNK = 1000  # test images that are predicted at once
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a run is made.
+
+    dataset: cifar10 or cifar100.
+    images: how many of the training set, the first ones; and a fifth as many of the test set.
+    depth: blocks in a stage; 3 is ResNet-20.
+    precision: of the computation, bfloat16 or float32; parameters, statistics and noise are float32.
+    crop, flip, erase: what is done to images at random; see `Augmentation`.
+    """
+
+    algorithm: str
+    epochs: int = EPOCHS
+    seed: int = 0
+    batch_size: int = BATCH_SIZE
+    images: int = IMAGES
+    depth: int = 3
+    precision: str = "bfloat16"
+    crop: bool = True
+    flip: bool = True
+    erase: bool = True
+    dataset: str = "cifar10"
+
+    def __post_init__(self):
+        find_set(self.dataset)
+        known = ", ".join(ALGORITHMS)
+        require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"choose one of {known}")
+        require_count("epochs", self.epochs, 1, "give at least 1 epoch")
+        require(self.images >= 10, "images", self.images, "give at least 10")
+        remedy = f"give {self.images} or less, as many images as there are to train on, or more images"
+        require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
+        choices = ("bfloat16", "float32")
+        require(self.precision in choices, "precision", self.precision, f"choose one of {', '.join(choices)}")
+
+    @property
+    def name(self) -> str:
+        """Of its file, in a folder of its data set: the algorithm, the epochs, what is not as usual, and the seed."""
+        usual = Setting(self.algorithm)
+        unusual = [
+            f"{name}-{getattr(self, name)}".replace("_", "-")
+            for name in ("batch_size", "images", "depth", "precision")
+            if getattr(self, name) != getattr(usual, name)
+        ]
+        unusual += [f"no-{name}" for name in ("crop", "flip", "erase") if not getattr(self, name)]
+        return "-".join([self.algorithm, f"{self.epochs}-epochs", *unusual, f"seed-{self.seed}"])
+
+    @property
+    def every(self) -> int:
+        """Epochs between evaluations."""
+        return min(EVERY, self.epochs)
+
+    @property
+    def burn_in(self) -> int:
+        """Epochs before models are averaged."""
+        return min(int(BURN_IN * self.epochs), self.epochs - self.every)
+
+    @property
+    def evaluations(self) -> list[int]:
+        """The epochs after which the model is evaluated."""
+        return sorted({*range(self.every, self.epochs + 1, self.every), self.epochs})
+
+    @property
+    def image_set(self) -> ImageSet:
+        return find_set(self.dataset)
+
+    @property
+    def augmentation(self) -> Augmentation:
+        return Augmentation(self.crop, self.flip, self.erase, self.image_set.mean)
+
+    @property
+    def length(self) -> Length:
+        return Length(self.images, self.epochs, self.images // self.batch_size)
+
+
+def train(setting: Setting, data: tuple[Images, Images], save: Callable[[Record], None]) -> Record:
+    """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early."""
+    run, average = prepare(setting, data)
+    record: Record = {"settings": _describe(setting, run, average), "history": []}
+    visits, stage = 0, "epoch 0"
+    with run, Progress(run.steps, run.chains, None) as bar, suppress(KeyboardInterrupt):
+        for epoch in setting.evaluations:
+            steps = epoch * setting.length.steps_per_epoch - run.step
+            run.advance(steps, lambda _, step, note, stage=stage: bar.update(stage, step, note))
+            point, samples = _point(run, average), run.samples()
+            record["history"].append(evaluation(epoch, point, samples, visits))
+            record["results"] = results(setting.image_set, samples, record["history"])
+            visits = 0 if samples.trajectory.visits is None else samples.trajectory.visits[0, -1]
+            stage = f"epoch {epoch}, accuracy {point['accuracy']:.1%}"
+            save(record)
+    return record
+
+
+def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, ClassificationAverage]:
+    """The run before its first step, and what it averages."""
+    (images, labels), (test_images, test_labels) = data
+    count, length, image_set = setting.images, setting.length, setting.image_set
+    require(count <= len(labels), "images", count, f"there are {len(labels)}")
+    network = ResNet(
+        setting.depth,
+        jnp.dtype(setting.precision),
+        folded=jax.default_backend() != "cpu",
+        classes=image_set.classes,
+        mean=image_set.mean,
+        deviation=image_set.deviation,
+    )
+    likelihood = ImageLikelihood(network)
+    _, init_key = jax.random.split(jax.random.key(setting.seed))
+    params, statistics = jax.jit(likelihood.init)(init_key)
+    target = Posterior(
+        likelihood,
+        GaussianPrior(length.precision),
+        (images[:count], labels[:count]),
+        setting.batch_size,
+        augment=setting.augmentation,
+        state=statistics,
+    )
+    test = slice(0, count // 5)
+    average = ClassificationAverage(
+        likelihood.predict,
+        test_images[test],
+        test_labels[test],
+        classes=image_set.classes,
+        tempering=0.0,
+        chunk=CHUNK,
+    )
+    run = start(
+        target,
+        init=params,
+        kernel=ALGORITHMS[setting.algorithm].kernel(image_set, length),
+        chains=1,
+        seed=setting.seed,
+        steps=setting.epochs * length.steps_per_epoch,
+        burn_in=setting.burn_in * length.steps_per_epoch,
+        thin=setting.every * length.steps_per_epoch,
+        average=average,
+        store=False,
+    )
+    return run, average
+
+
+def _point(run: Run, average: ClassificationAverage) -> dict[str, float]:
+    """How good the present parameters are on the test set."""
+    position, statistics = unstack((run.positions, run.target_states), 0)
+    sums = _one_draw(average, position, statistics)
+    return figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
+
+
+@jax.jit
+def _one_draw(average: ClassificationAverage, position: Any, statistics: Any) -> Any:
+    nothing = jnp.zeros(())
+    return average.add(average.init(), Info(nothing, nothing.astype(int), nothing, nothing), position, statistics)
+
+
+def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> Record:
+    return describe(setting) | {
+        "augmentation": describe(setting.augmentation),
+        "parameters": position_size(run.positions),
+        "kernel": run.samples().settings["kernel"],
+        "weight_decay": setting.length.precision,
+        "burn_in_epochs": setting.burn_in,
+        "averaged_every_epochs": setting.every,
+        "weights_in_average": "equal",
+        "test_images": len(average.targets),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+    }

@@ -1,1 +1,0 @@
-"""Table 2: ResNet-20 on CIFAR-10 by momentum SGD, SGHMC and contour SGHMC, with and without annealing."""

@@ -1,0 +1,98 @@
+"""The table and the picture of records of CIFAR, made up and those in results/."""
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from contourmc.cli.main import app
+from contourmc.studies.cifar.algorithms import ALGORITHMS
+from contourmc.studies.cifar.records import read_records, set_of
+from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
+from contourmc.studies.cifar.table import draw, make_table
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def call(*words: str, columns: int = 140):
+    return CliRunner().invoke(app, ["reproduce", "cifar", *words], env={"COLUMNS": str(columns)})
+
+
+def made_up(accuracy, algorithm="sghmc", epochs=10, done=10, seed=0, depth=3, **switches):
+    """A record as the first ones were, without the name of the data set."""
+    augmentation = {"kind": "Augmentation", "crop": True, "flip": True, "erase": True} | switches
+    settings = dict(algorithm=algorithm, epochs=epochs, seed=seed, images=50_000, batch_size=1000, depth=depth)
+    point = {"accuracy": accuracy, "nll": accuracy / 2, "ece": accuracy / 10}
+    results = dict(epochs=done, best_point=point, average=point, models=3, seconds=2.0 * done)
+    return {"settings": settings | {"augmentation": augmentation}, "results": results}
+
+
+def shown(images, records, width=80):
+    """The table as text, and its rows with a space between two cells."""
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(make_table(images, records))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    return text, [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_the_table_keeps_different_settings_apart():
+    """Seeds of one setting share a row; a run that was interrupted, or made otherwise, has its own."""
+    records = [made_up(0.8), made_up(0.9, seed=1), made_up(0.7, erase=False), made_up(0.6, epochs=20)]
+    text, rows = shown(CIFAR10, records, width=100)
+    assert "SGHMC 10 2 85.00±5.00 85.00±5.00 0.425±0.025 0.085±0.005 2.000" in rows
+    assert "SGHMC, no erase 10 1 70.00 70.00 0.350 0.070 2.000" in rows
+    assert "SGHMC 10 of 20 1 60.00 60.00 0.300 0.060 2.000" in rows
+    assert "paper 1000 10 90.01±0.07 91.98±0.05" in rows  # once, below them
+    assert text.count("90.01") == 1
+    assert "CSGHMC not run" in rows
+    assert rows[0] == "ResNet-20 on CIFAR-10"
+
+
+def test_the_table_names_several_networks():
+    text, rows = shown(CIFAR100, [made_up(0.5), made_up(0.4, depth=1)], width=100)
+    assert "ResNet-20 and ResNet-8 on CIFAR-100" in text
+    assert "SGHMC, ResNet-8 10 1 40.00 40.00 0.200 0.040 2.000" in rows
+
+
+def test_six_algorithms_with_seeds_fit_80_columns():
+    records = [made_up(0.9 + i / 1000, algorithm=name, epochs=950, done=950) for name in ALGORITHMS for i in range(3)]
+    _, rows = shown(CIFAR10, records)
+    assert len([row for row in rows if row.startswith("paper 1000")]) == 6
+    assert "saCSGHMC 950 3 90.10±0.06 90.10±0.06 0.451±0.000 0.090±0.000 2.000" in rows
+
+
+@pytest.mark.parametrize("images", SETS.values(), ids=SETS)
+def test_our_records_are_read(images):
+    """Those in results/, old and new: each in its folder, and the table's picture of them can be drawn."""
+    records = read_records(RESULTS / images.name)
+    assert {record["settings"]["algorithm"] for record in records} == set(ALGORITHMS)
+    assert all(set_of(record) is images for record in records)
+    assert all(file.stat().st_size < 150_000 for file in (RESULTS / images.name).glob("*.json"))
+    shown(images, records)
+    panel, _ = draw(images, records).axes
+    assert len(panel.get_legend().get_texts()) == len(ALGORITHMS)
+
+
+def test_the_table_shows_both_halves(monkeypatch, tmp_path):
+    for name in SETS:
+        shutil.copytree(RESULTS / name, tmp_path / "results" / name)
+    monkeypatch.chdir(tmp_path)
+    result = call("--table", columns=80)
+    assert result.exit_code == 0, result.output
+    assert "ResNet-20 on CIFAR-10 " in result.output
+    assert "ResNet-20 on CIFAR-100 " in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    one = call("--table", "--dataset", "cifar100").output
+    assert "CIFAR-10 " not in one
+    assert "70.18±0.15" in one
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "sghmc-10-epochs-seed-0.json").write_text("{")
+    result = call("--table", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "sghmc-10-epochs-seed-0.json" in result.output.replace("\n", "")
