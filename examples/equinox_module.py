@@ -1,4 +1,4 @@
-"""A network of Equinox: a pytree, of which the arrays are the position."""
+"""A network in Equinox: a pytree, whose arrays are the position."""
 
 import equinox as eqx
 import jax

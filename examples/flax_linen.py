@@ -1,4 +1,4 @@
-"""A network of Flax Linen: its `apply` is the model, and its "params" are the position."""
+"""A network in Flax Linen: its `apply` is the model, and its "params" are the position."""
 
 import jax.numpy as jnp
 import numpy as np

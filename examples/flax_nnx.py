@@ -1,4 +1,4 @@
-"""A network of Flax NNX: split into its graph, which is fixed, and its parameters, which are the position."""
+"""A network in Flax NNX: split into its graph, which is fixed, and its parameters, which are the position."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A Bayesian neural network of one's own: the posterior on mini-batches, and its average on a test set."""
+"""Your own Bayesian neural network: the posterior on mini-batches, and its average on a test set."""
 
 import jax
 import jax.numpy as jnp

@@ -45,30 +45,30 @@ def sample(
 
     target: a function from a position (any pytree of floats) to its energy, minus the log density up to a
         constant; or a `Target`. Or a list of targets, one for each chain, alike in all but the numbers in their
-        arrays, such as posteriors on different splits of a data set. It needs a kernel; look at the chains one by one
-        then, since estimates over all of them mix different targets.
+        arrays, such as posteriors on different splits of a data set. A list needs a kernel; look at its chains one by
+        one, since estimates over all of them mix different targets.
     init: the position where all chains start; or a function from a JAX random key to one; or, with
         `per_chain_init`, positions stacked along a leading chain axis.
     kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
         the steps finds step size, scales and energy partition, the chains learn θ together, and then
         sample with all of it fixed. See docs/tuning.md.
-    partition, step_size: for a run without kernel; each is found by the pilot unless given. Energies that are
-        not exact need a step size.
+    partition, step_size: for a run without a kernel; the pilot finds what is not given. Energies that are not exact
+        need a step size.
     chains: 4 unless given, or as many as there are targets in a list.
     seed: the same seed gives the same draws on the same machine. With a kernel whose chains do not share θ, chain i
         does not depend on `chains`.
-    burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without kernel
-        it is what pilot and learning take, and three tenths.
-    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions, and 100 if
-        an `average` is to predict a test set for each.
-        Means and variances use every step all the same, unless a position has more than 16,384 numbers.
+    burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without a
+        kernel it is the length of pilot and learning together, three tenths unless given.
+    thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions, and 100
+        with an `average`, which may have to predict a test set for each. Means and variances still use every step,
+        unless a position has more than 16,384 numbers.
     progress: show a progress bar; by default only on a terminal.
     average: what to average over the kept draws while the run goes on, for example a
         `ClassificationAverage`; the result is `Samples.average`. For a list of targets a list, with an average for
-        each chain, of which the results are a list too.
+        each chain; the result is then a list too.
     store: whether the positions of kept draws are stored; an `average` does not need them.
 
-    Ctrl-C ends the run at any stage and returns what there is, marked `interrupted`. A number that is not finite
+    Ctrl-C ends the run at any stage and returns the draws so far, marked `interrupted`. A number that is not finite
     raises a `DivergenceError`, which carries the draws so far. `start` gives the same run step by step.
     """
     with start(
@@ -155,17 +155,17 @@ def start(
 
 
 def _choose_thin(thin: int | None, kept: int, positions: Position, averaged: bool, store: bool) -> int:
-    """The steps for each kept draw: as asked for, or so that draws fit into memory."""
+    """The steps for each kept draw: as given, or chosen so that the draws fit into memory."""
     if thin is None:
         room = 2**28 // position_size(positions) if store else 10_000
         thin = max(1, kept // min(100 if averaged else 10_000, max(1, room)))
     thin = require_count("thin", thin, 1, "give 1 or more")
-    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, and not one draw would be kept")
+    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, so that no draw would be kept")
     return thin
 
 
 def _check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int | None) -> None:
-    """Raise unless a list of `count` targets comes with a kernel, and with as many chains and averages."""
+    """Raise unless a list of `count` targets comes with a kernel, and with the same number of chains and averages."""
     require(kernel is not None, "kernel", kernel, "a list of targets needs a kernel, such as csgld(...)")
     remedy = f"there are {count} targets in the list, one for each chain"
     require(chains is None or chains == count, "chains", chains, f"{remedy}: give as many chains, or leave it out")
@@ -181,11 +181,11 @@ def _check_automatic(target: Target, partition: Any, step_size: Any, steps: int,
         require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
     remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
     require(target.exact or step_size != "auto", "step_size", step_size, remedy)
-    remedy = "a target with a state of its own needs a kernel, such as csghmc(...)"
+    remedy = "a target with a state needs a kernel, such as csghmc(...)"
     require(target.init() is None, "kernel", None, remedy)
     remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"
     require(steps >= 1000, "steps", steps, remedy)
-    remedy = f"a run that tunes itself needs a fifth of its {steps} steps or more for that"
+    remedy = f"a run that tunes itself needs at least a fifth of its {steps} steps for that"
     require(5 * burn_in >= steps, "burn_in", burn_in, remedy)
 
 
@@ -197,7 +197,7 @@ def _starts(init: Any, keys: Array, per_chain: bool) -> Position:
         check_position(init)
         return init
     check_position(init)
-    # As NumPy arrays: their types are definite, where those of Python's floats would be compiled for separately.
+    # As NumPy arrays, whose types are definite: Python's floats would need a separate compilation.
     init = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), init)
     if not per_chain:
         return jax.tree.map(lambda leaf: jnp.asarray(np.broadcast_to(leaf, (chains, *leaf.shape))), init)

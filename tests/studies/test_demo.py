@@ -1,6 +1,6 @@
 """What the demo promises of SGLD and CSGLD on the paper's mixture, and the files that it writes.
 
-The tolerances come from 60 chains of another seed; each allows for at least three standard errors.
+The tolerances come from 60 chains of other seeds; each allows for at least three standard errors.
 """
 
 import json
@@ -69,9 +69,9 @@ def test_the_error_is_noise_that_falls_and_not_a_bias(million):
 
 
 def test_the_mean_energy_is_right(million):
-    """E[U] is estimated far more exactly than E[x], which waits for crossings: 90 chains err by −0.0055 ± 0.001, the
-    error of a step size of 0.1, and 20 chains vary by ± 0.0025. A gradient multiplier of which ζτ·s is a tenth too small
-    gives −0.057.
+    """E[U] is estimated far more exactly than E[x], which waits for crossings: 60 chains err by −0.007 ± 0.001, the
+    error of a step size of 0.1, and 20 chains vary by ± 0.0025. A gradient multiplier whose term ζτ·s is a tenth too
+    small gives −0.057.
     """
     _, energies, probabilities = MIXTURE.grid()
     estimate = float(np.sum(million.weights * million.energies))

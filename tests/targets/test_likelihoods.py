@@ -73,7 +73,7 @@ def test_bad_settings_and_models_are_named(make, words):
 @pytest.mark.parametrize(
     ("labels", "words"),
     [
-        (np.array([0, 1, 2, 4, 3, 0, 1]), r"^data\[1\]=\[4\].*0 … 3, and 1 are not"),
+        (np.array([0, 1, 2, 4, 3, 0, 1]), r"^data\[1\]=\[4\].*0 … 3, but 1 are not"),
         (np.array([0, 1, 2, -1, 3, 0, 1]), r"^data\[1\]=\[-1\]"),
         (LABELS.astype(float), r"^data\[1\]=.*whole numbers"),
         (np.eye(7, dtype=int), r"^data\[1\]=.*vector"),

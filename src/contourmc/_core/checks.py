@@ -1,4 +1,4 @@
-"""Errors for bad input: each names the argument, what came, and the remedy."""
+"""Errors for bad input: each names the argument, its value, and the remedy."""
 
 import numbers
 from typing import Any
@@ -33,4 +33,4 @@ def require_finite(argument: str, values: Any) -> None:
     """Raise unless all numbers of an array are finite."""
     if jnp.issubdtype(values.dtype, jnp.inexact):
         bad = int((~np.isfinite(np.asarray(values, float))).sum())
-        require(bad == 0, argument, f"{bad} numbers that are not finite", "remove or fill them in")
+        require(bad == 0, argument, f"{bad} numbers that are not finite", "remove them or fill them in")

@@ -11,7 +11,7 @@ import numpy as np
 def describe(thing: Any) -> Any:
     """A dataclass becomes a dictionary with its kind, a function its name, a JAX array its shape.
 
-    Numbers and strings stay as they are, except that numbers which are not finite become strings: JSON has no others.
+    Numbers and strings stay as they are, except that infinities and NaN, which JSON cannot hold, become strings.
     """
     if is_dataclass(thing) and not isinstance(thing, type):
         return {"kind": type(thing).__name__} | {

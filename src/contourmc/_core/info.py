@@ -1,4 +1,4 @@
-"""What a step tells about the point it started from."""
+"""What a step reports about the point it started from."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, Int
 
 
 class Info(NamedTuple):
-    """What a step tells about the point it started from.
+    """What a step reports about the point it started from.
 
     energy: Ũ(x_k), the energy that came with the gradient.
     bin: the energy bin of x_k; 0 for a kernel without a partition.

@@ -34,7 +34,7 @@ class Layout:
 
 
 def layout_of(position: Any) -> Layout | None:
-    """The layout of a position, from its shapes; None for a position that is one array already, or has several types of numbers."""
+    """The layout of a position, from its shapes; None if it is a single array, or its arrays differ in type."""
     leaves, structure = jax.tree.flatten(position)
     one_type = len({leaf.dtype for leaf in leaves}) == 1
     return Layout(structure, tuple(leaf.shape for leaf in leaves)) if one_type and len(leaves) > 1 else None

@@ -13,7 +13,7 @@ def normal_like(
 ) -> PyTree[Float[Array, "steps ..."]]:
     """Gaussian noise shaped like the position, for every step, with the given standard deviations.
 
-    All arrays of one type share one draw, so that a position has the same noise as the vector of its numbers.
+    Arrays of the same type share one draw, so that a position gets the same noise as the vector of its numbers.
     """
     leaves, structure = jax.tree.flatten(position)
     types = sorted({jnp.dtype(leaf.dtype) for leaf in leaves}, key=str)

@@ -1,4 +1,4 @@
-"""A progress bar on standard error: what is being done, how far it is, and a note worth watching."""
+"""A progress bar on standard error: the stage of a run, how far it has come, and a note worth watching."""
 
 import sys
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Steps done, time taken and left, steps per second of all chains, and a note.
+    """Steps done, time elapsed and remaining, steps per second of all chains, and a note.
 
     It is shown if standard error is a terminal, or if `show` is true.
     """

@@ -1,4 +1,4 @@
-"""Positions, and other things made of arrays that a compiled program takes as arguments."""
+"""Positions, and other objects made of arrays that a compiled program takes as arguments."""
 
 import math
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ Kind = TypeVar("Kind")
 class HoldsArrays:
     """A pytree whose leaves are the attributes that its class names: `class Mine(HoldsArrays, arrays=("data",))`.
 
-    These arrays are arguments of a compiled program, so that other arrays of the same shapes can use the program
-    again. All other attributes are constants of the program, and must be hashable. A subclass inherits the names.
+    These arrays are arguments of a compiled program, so that the program can be used again with other arrays of the
+    same shapes. All other attributes are constants of the program, and must be hashable. A subclass inherits the names.
     """
 
     _array_names: ClassVar[tuple[str, ...]] = ()
@@ -43,7 +43,7 @@ class HoldsArrays:
 
 
 def stack(argument: str, things: Sequence[Kind]) -> Kind:
-    """One thing whose arrays are those of all the given ones along a leading axis; raises unless they are alike."""
+    """One object, whose arrays stack those of the given ones along a leading axis; raises unless they are alike."""
     require(bool(things), argument, things, "a list needs at least one entry")
     leaves, structures = zip(*map(jax.tree.flatten, things), strict=True)
     for i, (arrays, structure) in enumerate(zip(leaves, structures, strict=True)):
@@ -54,12 +54,12 @@ def stack(argument: str, things: Sequence[Kind]) -> Kind:
 
 
 def unstack(thing: Any, index: int) -> Any:
-    """One of the things that were stacked."""
+    """One of the objects that were stacked."""
     return jax.tree.map(lambda leaf: leaf[index], thing)
 
 
 def shape_of_one(things: Any) -> Any:
-    """The shapes and types of one of the things that were stacked, without their numbers."""
+    """The shapes and types of one of the objects that were stacked, without the numbers."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), things)
 
 

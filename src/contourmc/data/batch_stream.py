@@ -15,10 +15,10 @@ from contourmc.data.memmap_reader import canonical
 
 
 class BatchStream(Reader):
-    """Gives each step its batch: those of an iterable in order, and again from its beginning when it ends.
+    """Gives each step its batch: the batches of an iterable in order, from the beginning again when it ends.
 
     A batch is kept until no step will request it again. Every session starts at the beginning of the iterable; an
-    iterator, which can be used only once, goes on where it was.
+    iterator, which can be used only once, goes on where it stopped.
 
     batches: an iterable, or a function that gives one.
     prefetch: how many batches are read ahead.
@@ -57,7 +57,7 @@ class BatchStream(Reader):
         step = int(request.flat[0])
         if self._reading is None:
             self._reading = self._endless()
-        if step <= self._step and step not in self._kept:  # steps are counted anew, as when a run has tuned itself
+        if step <= self._step and step not in self._kept:  # a new count of steps, as after tuning
             self._kept, self._step = {}, step - 1
         while self._step < step:
             self._kept[self._step + 1] = next(self._reading)
@@ -89,7 +89,7 @@ class BatchStream(Reader):
 
         def check(path: Any, leaf: np.ndarray, shape: Any) -> np.ndarray:
             name = f"batches{jax.tree_util.keystr(path)}"
-            remedy = f"in the first it had the shape {shape.shape}; leave out a last batch that is smaller (drop_last)"
+            remedy = f"in the first batch its shape was {shape.shape}; leave out a smaller last batch (drop_last)"
             require(leaf.shape == shape.shape, name, f"an array of shape {leaf.shape}", remedy)
             require_finite(name, leaf)
             return leaf.astype(shape.dtype, copy=False)
@@ -126,9 +126,9 @@ def ahead(iterator: Iterator[Any], count: int) -> Iterator[Any]:
             yield thing
     finally:
         stop.set()
-        thread.join(5.0)  # not for ever: the loader may hang
+        thread.join(5.0)  # no longer: the loader may hang
 
 
 def _arrays(batch: Any) -> Any:
-    """A batch as NumPy arrays; a list of them, as a PyTorch loader gives, is a tuple."""
+    """A batch as NumPy arrays; a list of them, as a PyTorch loader gives, becomes a tuple."""
     return jax.tree.map(np.asarray, tuple(batch) if isinstance(batch, list) else batch)

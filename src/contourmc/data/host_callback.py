@@ -1,8 +1,8 @@
 """Data that stay on the host: a compiled program calls back for the batches that it needs.
 
-A callback must not use JAX, which waits for the program that waits for the callback; and it must not raise, since
-what happens then is undefined. A reader therefore answers with NumPy alone. When something goes wrong it keeps the
-error and gives zeros marked as unreadable from then on; the run raises the error once the program has returned.
+A callback must not use JAX, which would wait for the program that waits for the callback; and it must not raise, since
+the behaviour is then undefined. A reader therefore uses only NumPy. When something goes wrong, it keeps the error and
+returns zeros, marked as unreadable, from then on; the run raises the error once the program has returned.
 """
 
 import itertools
@@ -24,9 +24,9 @@ _READERS: "WeakValueDictionary[int, Reader]" = WeakValueDictionary()
 
 
 class Reader(ABC):
-    """Gives data to a compiled program, from outside of it.
+    """Gives data on the host to a compiled program.
 
-    shapes: of what it gives for one requested number, a pytree of shapes and types.
+    shapes: the shapes and types of the data for one requested number, a pytree.
     error: what went wrong since the session began.
     """
 
@@ -49,11 +49,11 @@ class Reader(ABC):
         """End all threads."""
 
     def expect(self, requests: np.ndarray) -> None:
-        """Take note of the requests to come, in the order of the last axis but one, so as to read ahead."""
+        """Take note of coming requests, in the order of the last axis but one, so that they can be read ahead."""
         return None
 
     def forget(self, step: int) -> None:
-        """Drop what was kept for the steps up to this one: they will not be requested again."""
+        """Drop what was kept for the steps up to this one, which will not be requested again."""
         return None
 
     @contextmanager
@@ -71,8 +71,8 @@ class Reader(ABC):
 class HostData:
     """Data on the host, as a target holds them.
 
-    A compiled program sees only the number of their reader: it can be used again for other data of the same shapes,
-    and does not keep the data alive.
+    A compiled program sees only the number of their reader: the program can be used again for other data of the same
+    shapes, and does not keep the data alive.
     """
 
     def __init__(self, reader: Reader):
@@ -98,7 +98,7 @@ class HostData:
         return jax.pure_callback(_expect, zero, self._number, requests, vmap_method="broadcast_all")
 
     def after(self, step: int) -> None:
-        """After the program has run: raise what went wrong, and forget the steps up to this one."""
+        """After the program has run: raise the error if something went wrong, and forget the steps up to this one."""
         error, self.reader.error = self.reader.error, None
         if error is not None:
             raise error
@@ -121,9 +121,7 @@ class HostData:
 def require_alone(data: Any) -> None:
     """Raise for a stack of data on the host, as a list of targets has."""
     alone = not isinstance(data, HostData) or hasattr(data, "reader")
-    require(
-        alone, "target", "a list of targets with data on the host", "chains with data of their own need resident=True"
-    )
+    require(alone, "target", "a list of targets with data on the host", "chains with their own data need resident=True")
 
 
 def _fetch(number: Any, request: Any) -> tuple[Any, np.ndarray]:

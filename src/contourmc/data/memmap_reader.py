@@ -1,4 +1,4 @@
-"""Data larger than memory: the rows of a batch are read when they are needed, and one batch ahead."""
+"""Data larger than memory: the rows of a batch are read when needed, one batch ahead."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise

@@ -11,6 +11,7 @@ it again until it is below N, which leaves a permutation of 0 … N−1.
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +20,10 @@ from jaxtyping import Array, Int, PRNGKeyArray, UInt32
 _ROUNDS = 6  # with 2, pairs of entries are visibly dependent; with 4, only orders of 5 or 6 things are
 
 
+@partial(jax.jit, static_argnames="size")
 def shuffled(key: PRNGKeyArray, places: Int[Array, "..."], size: int) -> Int[Array, "..."]:
     """The entries at the given places of 0 … size−1 in the random order that belongs to the key."""
-    a = max(1, math.isqrt(size - 1) + 1)  # a·b exceeds the size by less than its root: few go again
+    a = max(1, math.isqrt(size - 1) + 1)  # a·b exceeds the size by less than its root: few need another pass
     b = -(-size // a)
     keys = jax.random.bits(key, (_ROUNDS, 2), jnp.uint32)
 

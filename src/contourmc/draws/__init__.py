@@ -1,1 +1,1 @@
-"""Weighted draws: the estimates, diagnosis and files that are made of them."""
+"""Weighted draws, and the estimates, diagnosis and files that are made from them."""

@@ -17,13 +17,13 @@ def to_arviz(samples: WeightedDraws, draws: int | None, seed: int) -> Any:
     count = require_count("draws", samples.energies.shape[1] if draws is None else draws, 1, "ask for 1 or more")
     random = np.random.default_rng(seed)
     chosen = np.stack([estimates.systematic(weights, count, random) for weights in samples.weights])
-    rows = np.arange(samples.chains)[:, None]
+    chains = np.arange(samples.chains)[:, None]
     groups: dict[str, Any] = {
-        "posterior": {name: values[rows, chosen] for name, values in variables(samples.draws).items()},
+        "posterior": {name: values[chains, chosen] for name, values in variables(samples.draws).items()},
         "sample_stats": {
-            "energy": samples.energies[rows, chosen],
-            "log_weight": samples.log_weights[rows, chosen],
-            "multiplier": samples.multipliers[rows, chosen],
+            "energy": samples.energies[chains, chosen],
+            "log_weight": samples.log_weights[chains, chosen],
+            "multiplier": samples.multipliers[chains, chosen],
         },
     }
     if int(arviz.__version__.split(".")[0]) >= 1:

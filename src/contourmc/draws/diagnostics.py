@@ -1,4 +1,4 @@
-"""What a careful person checks before trusting a run, in words, each with its figure and what to do."""
+"""What a careful person checks before trusting a run: each finding in words, with its figure and what to do."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Severity = Literal["note", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing to know: how bad, what, its figure, and the remedy."""
+    """One thing to know: how bad it is, what it is, its figure, and the remedy."""
 
     severity: Severity
     check: str
@@ -30,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings about a run, the worst first; `ok` if there is none beyond notes."""
+    """All findings about a run, the worst first; `ok` if there are only notes."""
 
     findings: tuple[Finding, ...]
     summary: str
@@ -55,7 +55,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     findings = [*_general(samples)]
     partition = samples.partition
     if partition is None:
-        message = "this kernel does not flatten the landscape, and cannot tell modes it has never seen."
+        message = "this kernel does not flatten the landscape, and cannot know about modes it has never seen."
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
         findings += [*_bins(samples, partition), *_energy_walk(samples), *_learning(samples)]
@@ -63,7 +63,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]
     ess = min(float(np.min(leaf)) for leaf in jax.tree.leaves(_worth(samples)))
-    summary = f"{samples.chains} chains, {draws:,} draws, worth {ess:,.0f} independent ones at the least."
+    summary = f"{samples.chains} chains, {draws:,} draws, worth at least {ess:,.0f} independent ones."
     return Diagnosis(tuple(findings), summary)
 
 
@@ -75,7 +75,7 @@ def _general(samples: WeightedDraws) -> Iterator[Finding]:
         yield Finding("note", "interrupted", done / asked, message, "")
     if samples.stage == "learning":
         message = "θ was still being learnt: these draws belong to a flattening that was still changing."
-        yield Finding("problem", "stage", 0.0, message, "Let the run go on to its sampling.")
+        yield Finding("problem", "stage", 0.0, message, "Let the run go on until it samples.")
     worth = float(np.min(estimates.kish(samples.weights)))
     share = worth / samples.energies.shape[1]
     if share < 0.05 and worth < 200:
@@ -97,7 +97,7 @@ def _general(samples: WeightedDraws) -> Iterator[Finding]:
 
 
 def _worth(samples: WeightedDraws) -> Any:
-    """Effective sizes of all coordinates; of positions that are large or not stored, that of the energy."""
+    """The effective size of every coordinate; if positions are large or not stored, that of the energy."""
     if samples.draws is None or samples.trajectory.means is None:
         return estimates.effective_size(samples.energies, samples.weights)
     return samples.ess()
@@ -113,7 +113,7 @@ def _bins(samples: WeightedDraws, partition: Partition) -> Iterator[Finding]:
         severity: Severity = "problem" if empty == len(visits) else "warning"
         message = f"the lowest bin (energy ≤ {partition.low:g}) is empty in {empty} of {len(visits)} chains."
         advice = (
-            f"Its θ falls without end and drives the sampler off; set low above {lowest:.4g}, the lowest"
+            f"Its θ falls without limit and drives the sampler away; set low above {lowest:.4g}, the lowest"
             f" energy drawn, for example {lowest + partition.width:.4g}."
         )
         yield Finding(severity, "lowest bin", empty / len(visits), message, advice)
@@ -157,7 +157,7 @@ def _energy_walk(samples: WeightedDraws) -> Iterator[Finding]:
 
 
 def _learning(samples: WeightedDraws) -> Iterator[Finding]:
-    """Whether θ has come to rest."""
+    """Whether θ has settled."""
     theta = samples.trajectory.theta
     assert theta is not None
     drift = float(np.mean(np.abs(theta[:, -1] - theta[:, (theta.shape[1] - 1) // 2]).sum(axis=1)) / 2)
@@ -176,12 +176,12 @@ def _basins(samples: WeightedDraws) -> Iterator[Finding]:
     if never.size:
         message = f"{never.size} of {len(energies)} minima that the pilot found hold no draw, such as the one of energy"
         message += f" {energies[never[0]]:.4g}."
-        advice = "The run cannot reach them, or hardly: run longer, or let the partition reach higher."
+        advice = "The run reaches them rarely or never: run longer, or let the partition reach higher."
         yield Finding("problem", "minima", float(never.size), message, advice)
     if samples.chains > 1:
         shares = masses.sum(axis=1)
-        own = masses / np.where(shares > 0, shares, 1.0)[:, None]
-        error = float(np.max(estimates.chain_error(shares / shares.sum(), own)))
+        by_chain = masses / np.where(shares > 0, shares, 1.0)[:, None]
+        error = float(np.max(estimates.chain_error(shares / shares.sum(), by_chain)))
         if error > 0.03:
             message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."
             severity: Severity = "problem" if error > 0.1 else "warning"

@@ -12,7 +12,7 @@ def normalise(log_weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarra
 
 
 def kish(weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray | np.generic, "*batch"]:
-    """(Σw)² / Σw²: how many equal weights are as uneven; blind to correlation."""
+    """(Σw)² / Σw²: how many equal weights these are worth; ignores correlation."""
     return weights.sum(axis=-1) ** 2 / np.sum(weights**2, axis=-1)
 
 
@@ -35,7 +35,7 @@ def quantile(
 def systematic(
     weights: Float[np.ndarray, " draws"], count: int, random: np.random.Generator
 ) -> Int[np.ndarray, " count"]:
-    """Systematic resampling: one uniform shift, `count` equally spaced points over the cumulated weights."""
+    """Systematic resampling: one uniform shift, `count` equally spaced points over the cumulative weights."""
     heights = np.cumsum(weights / weights.sum())
     points = (np.arange(count) + random.uniform()) / count
     return np.minimum(np.searchsorted(heights, points, side="right"), len(weights) - 1)

@@ -1,4 +1,4 @@
-"""The result of a run: weighted draws with their diagnosis, their files, and their way to other libraries."""
+"""The result of a run: weighted draws with their diagnosis, files, and conversions for other libraries."""
 
 from dataclasses import dataclass
 from pathlib import Path

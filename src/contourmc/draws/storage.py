@@ -87,7 +87,7 @@ def save(samples: WeightedDraws, file: Path) -> Path:
 def load(file: Path) -> dict[str, Any]:
     """The fields of the draws in a file that `save` wrote; a position of several arrays is a dictionary by name.
 
-    Of model averages the file holds those that are `Stored`, such as the predictions of this library.
+    The file holds only model averages that are `Stored`, such as the predictions of this library.
     """
     import xarray
 

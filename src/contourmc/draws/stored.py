@@ -9,7 +9,7 @@ from contourmc._core.checks import require
 
 
 class Stored(ABC):
-    """A result made of arrays. Every subclass is known to files by its name, once its module has been imported."""
+    """A result made of arrays. Files name its class, which can be restored once its module has been imported."""
 
     _kinds: ClassVar[dict[str, type["Stored"]]] = {}
 
@@ -19,16 +19,16 @@ class Stored(ABC):
 
     @abstractmethod
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All there is to it, as arrays by name."""
+        """Everything in it, as arrays by name."""
 
     @classmethod
     @abstractmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> "Stored":
-        """What `to_arrays` gave, put together again."""
+        """The result, restored from what `to_arrays` gave."""
 
 
 def restore(kind: str, arrays: dict[str, np.ndarray]) -> Stored:
-    """A result of the class of this name."""
+    """A result of the class with this name."""
     remedy = "the file holds a result of this class: import the module that defines it, and load the file again"
     require(kind in Stored._kinds, "class", kind, remedy)
     return Stored._kinds[kind].from_arrays(arrays)

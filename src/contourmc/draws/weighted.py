@@ -22,7 +22,7 @@ class WeightedDraws:
     """The draws of a run and the estimates from them; `Samples` adds files and the diagnosis.
 
     Within a chain a draw counts by its weight. Chains that each learnt their own θ are independent estimates of the
-    same thing, and count alike; where θ was fixed and the same for all, draws of all chains count by their weights.
+    same thing, and count equally; where θ was fixed and the same for all, draws of all chains count by their weights.
 
     draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored.
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
@@ -31,12 +31,12 @@ class WeightedDraws:
     settings: how the run was made, as plain data.
     seconds: how long it took, without compilation.
     compile_seconds: how long compilation took; next to nothing when an equal run came before.
-    interrupted: whether the run had not come to its last step.
-    stage: what it was doing then: `sampling`, or, in a run that tunes itself, `learning` θ or its `pilot`.
+    interrupted: whether the run has not reached its last step.
+    stage: what the run was doing last: `sampling`; or, in a run that tunes itself, `learning` θ or its `pilot`.
     target_states: the target's state at each kept draw, such as batch-norm statistics, or None.
     average: the result of the run's model average; None without one, or without a draw; a list, with one for each
-        chain, if chains had targets and averages of their own.
-    flattening: the energy bins of the kernel and what became of them; None for a kernel that does not flatten.
+        chain, if each chain had its own target and average.
+    flattening: the energy bins, and how they were used; None for a kernel that does not flatten.
     basins: the minima that a pilot found, or None for a run without a pilot.
     """
 
@@ -119,8 +119,8 @@ class WeightedDraws:
     def standard_error(self, by: Literal["chains", "batches"] | None = None) -> Position:
         """The Monte-Carlo standard error of `mean`.
 
-        `chains`: from the spread of the chains, which also sees modes that some of them missed; the choice
-        where there are at least 4. `batches`: from the stretches of the trajectory within each chain.
+        `chains`: from the spread of the chains, which also sees modes that some of them missed; the default with at
+        least 4 chains. `batches`: from the stretches of the trajectory within each chain.
         """
         by = by or ("chains" if self.chains >= 4 else "batches")
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
@@ -158,7 +158,7 @@ class WeightedDraws:
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The weighted density of one number: a function of the position, or the position if it is one."""
+        """The weighted density of one number: a function of the position, or the position itself."""
         values = self.positions if function is None else jax.vmap(jax.vmap(function))(self.positions)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
@@ -181,7 +181,7 @@ class WeightedDraws:
     def resample(self, count: int, seed: int = 0) -> Position:
         """Equally weighted draws by systematic resampling, in the order of chains and steps.
 
-        Unbiased: every draw is expected count · weight times, and appears within one of that.
+        Unbiased: on average a draw appears count · weight times, and never differs from that by 1 or more.
         """
         count = require_count("count", count, 1, "ask for at least 1 draw")
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))

@@ -25,9 +25,8 @@ from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
 
-SEGMENT_SECONDS = (
-    0.1  # how often the progress bar moves and Ctrl-C takes effect; 5 times that on a GPU, which idles then
-)
+# How often the progress bar moves and Ctrl-C takes effect; 5 times as long on a GPU, which idles between segments.
+SEGMENT_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Length:
     steps: of each chain.
     burn_in: steps at the start that no draw or estimate uses.
     thin: steps for each kept draw.
-    steps_before: steps spent on the chains before the first of this run, which count in what it reports.
+    steps_before: steps made before this run, which count in the step numbers that it reports.
     """
 
     steps: int
@@ -67,13 +66,13 @@ class KernelRun(Run):
         kernel_state: Any = None,
         settings: dict[str, Any] | None = None,
     ):
-        """From stacked positions, and a key for each chain.
+        """A run from stacked positions, with a key for each chain.
 
         average: what to average over the kept draws.
         store: whether their positions are stored.
         per_chain: whether target and average are stacks too, with one for each chain.
-        kernel_state: the kernel's state of each chain, stacked, where it is not that of a start at the positions.
-        settings: what `Samples.settings` is to hold.
+        kernel_state: the kernel's first state of each chain, stacked; None for `kernel.init` at the positions.
+        settings: what `Samples.settings` will hold.
         """
         super().__init__(length.steps, keys.shape[0])
         one, layout = shape_of_one(positions), None
@@ -90,7 +89,7 @@ class KernelRun(Run):
         self.layout: Layout | None = layout  # of positions that are vectors inside the run
         self.length, self.settings = length, {} if settings is None else settings
         self.compile_seconds = self.seconds = 0.0
-        self._count = min(64, plan.block)  # steps of the next segment, as far as time goes
+        self._count = min(64, plan.block)  # how many steps the next segment has time for
         groups = _start_groups(target, kernel, plan, keys, positions, average, kernel_state)
         self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
 
@@ -153,7 +152,7 @@ class KernelRun(Run):
         )
 
     def _segment_end(self, until: int) -> int:
-        """The last step of the next segment. It depends on the clock, and changes nothing of the result."""
+        """The last step of the next segment. It depends on the clock, but the result does not depend on it."""
         plan, step, count = self.plan, self._state.step, self._count
         last = step + min(count, plan.segment_steps)
         if count >= plan.block:
@@ -161,11 +160,11 @@ class KernelRun(Run):
         mark = (step // plan.stretch + 1) * plan.stretch
         last = min(last, mark, until)
         whole = last // plan.block * plan.block
-        return whole if whole > step else last  # part of a block is a segment of its own
+        return whole if whole > step else last  # a part of a block is a separate segment
 
     def _advanced(self, program: Any, pool: ThreadPoolExecutor, last: int) -> RunState:
         """The state after the segment that ends with step `last`; or, if a number is not finite on the way, the state
-        before the step at which it was not, marked as failed.
+        just before that step, marked as failed.
         """
         state, began = self._state, time.perf_counter()
         parts = self._segments(program, pool, last)
@@ -208,7 +207,7 @@ class KernelRun(Run):
         return positions if self.layout is None or positions is None else self.layout.to_position(positions)
 
     def _averaged(self, comparable_weights: bool) -> Any:
-        """The result of the average; a list of them, one for each chain, where chains have averages of their own."""
+        """The result of the average; a list of them, one for each chain, where each chain has its own."""
         if self.average is None:
             return None
         sums = gather(self._state.groups, lambda chain: chain.average)
@@ -225,7 +224,7 @@ def _start_groups(
 ) -> tuple[Chain, ...]:
     """The chains before their first step, in stacks that one call of the program advances.
 
-    Chains that are one CPU kernel each run on threads of their own; others are one vector.
+    Chains that are one CPU kernel each run on separate threads; others are one vector.
     """
 
     def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
@@ -240,7 +239,7 @@ def _start_groups(
 
 
 def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, ...]) -> Draws:
-    """Draws of all chains, none of them yet."""
+    """The draws of all chains before the first is kept."""
     one = jax.eval_shape(lambda chain: empty_draws(target, kernel, plan, chain, 0), shape_of_one(groups[0]))
     count = sum(group.health.bad_step.shape[0] for group in groups)
     return jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape), leaf.dtype), one)

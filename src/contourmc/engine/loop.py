@@ -1,8 +1,8 @@
 """The compiled loop: steps in blocks, noise a block at a time, estimates summed on the way.
 
 A run is cut into segments, one call of the compiled program each; a segment into blocks, for which noise and
-schedules are made at once; a block into steps. How a run is cut into segments does not change a bit of it: the noise of
-a block depends on the chain's key and the block's number alone.
+schedules are made at once; a block into steps. How a run is cut into segments does not change a single bit of the
+result: the noise of a block depends only on the chain's key and the block's number.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from jaxtyping import Array, Int
 
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position, unstack
-from contourmc.engine.cpu_single_kernel import fused
+from contourmc.engine.cpu_single_kernel import compiled, fused
 from contourmc.engine.plan import Plan
 from contourmc.engine.state import Chain, Draws, Health, Totals, no_totals
 from contourmc.engine.step import make_step, prepare_block
@@ -52,7 +52,8 @@ def _compile_segment(kernel: Kernel, plan: Plan, structure: Any, types: tuple[An
     leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
     target, chains, average = structure.unflatten(leaves)
     number = jax.ShapeDtypeStruct((), jnp.int32)
-    return run_segment.lower(target, kernel, plan, chains, number, number, number, average).compile()
+    lowered = run_segment.lower(target, kernel, plan, chains, number, number, number, average)
+    return compiled(lowered) if plan.fuse else lowered.compile()
 
 
 @partial(jax.jit, static_argnames=("kernel", "plan"))
@@ -85,7 +86,7 @@ def run_segment(
             all_before = partial(block, done_before=done_before)
             chains, draws = _over_chains(kernel, plan, all_before, target, average, segment.chains, segment.draws)
             return Segment(end + 1, chains, draws)
-        # One kernel gets room for the draws of its block alone: the room of a segment would be copied for each.
+        # The single kernel gets room for the draws of a block only: that for a segment would be copied for each block.
         done = _draws_before(step, burn_in, plan.thin)
         chains, new = jax.lax.map(
             lambda chain: block(
@@ -154,16 +155,16 @@ def _block(
         inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
     )
     if plan.large:
-        # Every step is too dear to look at all numbers; after a block they are those with which the next step begins.
+        # Checking all numbers at every step is too slow. After a block they are those with which the next step begins.
         fine = _all_finite(kernel.watched(state)) | (health.bad_step > 0)
         health = health._replace(bad_step=jnp.where(fine, health.bad_step, last + 1))
     return Chain(chain.key, state, target_state, sums, chain.centre, totals, health), draws
 
 
 def _begin(kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> Chain:
-    """At the beginning of a block the state is settled, at that of a stretch the totals are emptied.
+    """At the beginning of a block the state is settled; at the beginning of a stretch the totals are reset.
 
-    Both depend on the step alone and not on where segments are cut.
+    Both depend only on the step, not on where segments are cut.
     """
     new_block, new_stretch = (first - 1) % plan.block == 0, (first - 1) % plan.stretch == 0
 
@@ -210,7 +211,7 @@ def _add(totals: Totals, log_weight: Array, position: Position | None, centre: P
 
 
 def empty_draws(target: Target, kernel: Kernel, plan: Plan, chain: Chain, capacity: int) -> Draws:
-    """Room for so many draws of one chain."""
+    """Room for `capacity` draws of one chain."""
     column = jnp.zeros(capacity, jnp.result_type(float))
     stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if plan.store else (None, None)
     position, target_state = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), stored)
@@ -231,7 +232,7 @@ def _at(tree: Any, i: Array) -> Any:
 def _over_chains(
     kernel: Kernel, plan: Plan, function: Callable[..., Any], target: Target, average: Average | None, *stacks: Any
 ) -> Any:
-    """A function of one chain over a stack of them. A single chain gets no mapped axis, which costs networks copies."""
+    """Map a function over a stack of chains. A single chain gets no mapped axis, which would cost networks copies."""
     if kernel.interacting or jax.tree.leaves(stacks)[0].shape[0] > 1:
         axes = (plan.chain_axis, plan.chain_axis, *(0 for _ in stacks))
         return jax.vmap(function, axes, axis_name=CHAINS)(target, average, *stacks)

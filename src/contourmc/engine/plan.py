@@ -12,11 +12,11 @@ from contourmc.engine.step import make_step, prepare_block
 from contourmc.kernels.base import Kernel
 from contourmc.targets.base import Target
 
-LARGE = 2**14  # numbers in a position from which on it pays to touch only the kept draws
+LARGE = 2**14  # in positions with more numbers than this, only kept draws are written or summed
 
 
 def is_large(position: Any) -> bool:
-    """Whether a position, or its shapes, is so large that only kept draws are worth touching."""
+    """Whether a position, given itself or by its shapes, is so large that only kept draws are written or summed."""
     return position_size(position) > LARGE
 
 
@@ -28,9 +28,9 @@ class Plan:
     thin: steps for each kept draw.
     stretch: steps between two marks of the trajectory, a multiple of the block; no segment goes beyond a mark.
     capacity: the most draws that a segment can keep.
-    fuse: whether the steps of a block are one CPU kernel for each chain; else chains are a vector.
+    fuse: whether the steps of a block are one CPU kernel for each chain; else chains are vectorised.
     unroll: whether the program makes a single step, and the loop is in Python; else the loop is compiled.
-    large: whether the position is so large that only kept draws are written or summed; else every step is.
+    large: whether only kept draws are written or summed, since positions are large; else every step is.
     store: whether the positions of kept draws are stored.
     per_chain: whether each chain has its own target and average, stacked along a leading axis.
     """
@@ -74,7 +74,7 @@ def make_plan(
 ) -> Plan:
     """Sizes by the size of the position, so that noise, draws and trajectory stay within a few MiB each.
 
-    The target and the position are those of one chain; of both only shapes count. Nothing is computed with them.
+    The target and the position are those of one chain. Only their shapes matter: nothing is computed with them.
     """
     size = position_size(position)
     state, target_state = jax.eval_shape(
@@ -86,7 +86,7 @@ def make_plan(
 
     one_step = jax.eval_shape(prepare_one, target, state.position)
     most = max(size, sum(leaf.size for leaf in jax.tree.leaves(one_step)))
-    # The noise of a block is drawn in a few ms, or is that of up to 8 steps where 16 MiB hold it; of 16 on a GPU.
+    # A block is as long as its noise takes a few ms to draw, or 8 steps if 16 MiB hold it (GPU: 16 steps, 128 MiB).
     few, room = (8, 2**22) if jax.default_backend() == "cpu" else (16, 2**25)
     block = min(1024, max(1, 2**16 // most, min(few, room // most)))
     inputs = shape_of_one(one_step)
@@ -95,7 +95,7 @@ def make_plan(
     if unroll:
         block = 1
     blocks = -(-steps // block)
-    # A call costs as much as about a thousand steps in one dimension: no shorter stretches in long runs.
+    # A call costs as much as about a thousand steps in one dimension, so long runs have no shorter stretches.
     marks = min(max(25, blocks // 32), 100)
     large = is_large(position)
     stretch = -(-blocks // marks) * block

@@ -1,4 +1,4 @@
-"""What is read off the chains at every mark of the trajectory, and the trajectory made of it."""
+"""What is read off the chains at every mark, and the trajectory that is made from it."""
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ from contourmc.engine.state import Chain, Mark, RunState, Totals, gather
 
 
 def read_mark(step: int, groups: tuple[Chain, ...]) -> Mark:
-    """The mark of chains that have just made a step."""
+    """The mark after a step, from the chains as they are then."""
     stretch = _stretch(*gather(groups, lambda chain: (chain.totals, chain.centre)))
     if not hasattr(groups[0].state, "theta"):
         return Mark(step, stretch, None, None)

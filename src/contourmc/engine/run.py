@@ -1,4 +1,4 @@
-"""What every run in progress offers: advance it, look at what there is, go on."""
+"""What every run in progress offers: advance it, look at the draws so far, go on."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Report = Callable[[str, int, str], None]
 class DivergenceError(RuntimeError):
     """A chain met a number that is not finite.
 
-    samples: what was drawn before, from all chains, up to the step at which it happened.
+    samples: the draws of all chains before the step at which it happened.
     """
 
     def __init__(self, message: str, samples: Samples):
@@ -32,11 +32,11 @@ class Run(ABC):
             run.advance(10_000)
             print(run.samples().mean())
 
-    How it is cut into calls of `advance` does not change a bit of it. A run that is not advanced to its end may hold
-    threads that read data: close it, or use it in a `with` statement.
+    How it is cut into calls of `advance` does not change a single bit of the result. A run that is not advanced to
+    its end may hold threads that read data: close it, or use it in a `with` statement.
 
-    steps: how many steps each chain makes in all.
-    chains: how many chains there are.
+    steps: how many steps each chain makes in total.
+    chains: the number of chains.
     """
 
     def __init__(self, steps: int, chains: int):
@@ -44,13 +44,13 @@ class Run(ABC):
         self._resources = ExitStack()
 
     def hold(self, resources: ExitStack) -> None:
-        """Keep what the run needs, such as threads that read data, until it is closed."""
+        """Keep open what the run needs, such as threads that read data, until the run is closed."""
         self._resources = resources
 
     @property
     @abstractmethod
     def state(self) -> Any:
-        """All there is to the run, as one immutable pytree that is replaced as a whole."""
+        """Everything that changes during the run, as one immutable pytree, replaced as a whole."""
 
     @property
     @abstractmethod
@@ -81,15 +81,15 @@ class Run(ABC):
         """Advance up to a step, or until the run fails."""
 
     def advance(self, steps: int | None = None, report: Report | None = None) -> None:
-        """Make so many more steps of each chain; by default all that remain.
+        """Make this many more steps of each chain; by default all that remain.
 
-        A run that tunes itself may make a few more steps than asked for while its pilot goes on. Raises a
+        A run that tunes itself may make a few more steps than asked for during its pilot. Raises a
         `DivergenceError` if a number is not finite.
         """
         remaining = self.steps - self.step
         if steps is not None:
             steps = require_count("steps", steps, 1, "advance by at least 1 step")
-            require(steps <= remaining, "steps", steps, f"the run has {remaining} of {self.steps} steps left")
+            require(steps <= remaining, "steps", steps, f"{remaining} of {self.steps} steps remain")
         if not self.failure:
             self.advance_to(self.steps if steps is None else self.step + steps, report)
         if self.failure or self.step >= self.steps:
@@ -98,7 +98,7 @@ class Run(ABC):
             raise DivergenceError(self.failure, self.samples())
 
     def close(self) -> None:
-        """End the threads that read data for the run. It cannot be advanced any more, but its samples remain."""
+        """End the threads that read data for the run. Do not advance it after that; its samples remain available."""
         self._resources.close()
 
     def __enter__(self) -> "Run":

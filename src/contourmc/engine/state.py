@@ -1,7 +1,7 @@
 """The state of a run: its chains, what has been kept of them, and what went wrong.
 
-A `RunState` is all there is to a run: from it, the run goes on as if it had never stopped. It is one immutable pytree,
-replaced as a whole after every call of the compiled program, so that its parts never disagree.
+A `RunState` holds everything that changes during a run: from it, the run goes on as if it had never stopped. It is one
+immutable pytree, replaced as a whole after every call of the compiled program, so that its parts never disagree.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ class Draws(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What is read at a mark: the estimates over the stretch that ends there, θ, and the visits of the bins."""
+    """What is recorded at a mark: the estimates over the stretch that ends there, θ, and the visits of the bins."""
 
     step: int
     stretch: Stretch
@@ -127,7 +127,7 @@ class RunState(NamedTuple):
 def start_chain(
     target: Target, kernel: Kernel, key: PRNGKeyArray, position: Position, average: Average | None, *, large: bool
 ) -> Chain:
-    """A chain before its first step; of a large position, no totals are kept."""
+    """A chain before its first step; if `large`, no totals of positions are kept."""
     centre = None if large else position
     number = jnp.zeros((), jnp.result_type(float))
     return Chain(

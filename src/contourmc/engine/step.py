@@ -1,4 +1,4 @@
-"""One step of one chain: the target's evaluation and the kernel's move, with all that is random prepared before."""
+"""One step of one chain: the target's evaluation and the kernel's move, with everything random prepared beforehand."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def prepare_block(
 ) -> tuple[Any, Any]:
     """Everything random or scheduled in the block that step `first` belongs to, for the target and the kernel.
 
-    It depends on the chain's key and the number of the block alone.
+    It depends only on the chain's key and the number of the block.
     """
     number = (first - 1) // block
     steps = number * block + 1 + jnp.arange(block, dtype=jnp.int32)

@@ -1,7 +1,7 @@
-"""Large positions of many arrays as one vector, while a run goes on.
+"""Large positions of many arrays, as one vector inside a run.
 
-What a kernel does to a position it does to each number. Sixty arrays, as a ResNet-20 has, would cost sixty small
-operations for each large one; on a device that waits for each of them to be launched, this shows.
+An elementwise kernel treats every number of a position alike. With sixty arrays, as in a ResNet-20, each operation
+would be sixty small ones instead of one large one, which is slow on a device that waits for each to be launched.
 """
 
 from dataclasses import dataclass

@@ -18,10 +18,10 @@ class Partition:
     Bin 0 is U ≤ low, bin i is low + (i−1)·width < U ≤ low + i·width, and the last bin is everything
     above. The two end bins are unbounded; the others are `width` wide.
 
-    low: the upper end of bin 0. It must lie above the lowest energy: a bin that is never visited
-        loses its θ without end, and the gradient multiplier next to it explodes.
+    low: the upper end of bin 0. It must lie above the lowest energy: the θ of a bin that is
+        never visited falls without limit, and the gradient multiplier next to it explodes.
     width: Δu, the width of the inner bins, in units of energy.
-    bins: m, how many subregions there are in all.
+    bins: m, the number of subregions.
     """
 
     low: float
@@ -38,7 +38,7 @@ class Partition:
         object.__setattr__(self, "width", float(self.width))
 
     def extended(self, below: int, above: int) -> "Partition":
-        """The same bins, with more of them below and above; fewer where a number is negative."""
+        """The same bins, with more of them below and above, or fewer if a number is negative."""
         return Partition(self.low - below * self.width, self.width, self.bins + below + above)
 
     @property

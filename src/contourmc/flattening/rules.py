@@ -4,8 +4,8 @@ With J the bin of the point, ω the step size and w the gain of the rule,
 
     θ(i) ← θ(i) + ω·w·(1[i = J] − θ(i)).
 
-A rule is an object with a `gain` and an `update`; `original`, `biased` and `scalable` are the names of the three
-here. To add one, subclass `Rule` and give an instance of it to a contour kernel.
+A rule is an object with a `gain` and an `update`. Three are defined here, with the names `original`, `biased` and
+`scalable`. To add one, subclass `Rule` and give an instance of it to a contour kernel.
 """
 
 import math
@@ -37,7 +37,7 @@ class Rule(ABC):
     ) -> LogTheta:
         """θ after one step, with J = `index`, w = e^gain and ω = e^log_omega.
 
-        axis: the mapped axis of chains that share one θ; it then learns by the mean of all chains' steps (ICSGLD).
+        axis: the mapped axis of chains that share one θ, which then learns from the mean of their steps (ICSGLD).
         """
         if axis is None:
             return learn(theta, index, gain, log_omega)
@@ -45,7 +45,7 @@ class Rule(ABC):
 
     @abstractmethod
     def visit_power(self, zeta: float) -> float:
-        """Once θ is learnt, bins are visited in proportion to θ to this power; 0: all alike."""
+        """The power p with which bins are visited in proportion to θ^p, once θ is learnt; 0: all equally."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Original(Rule):
 class Biased(Original):
     """`Original` with the high-order term ωρ·1[i ≥ J] added to w: for large ζ, where w = θ^ζ vanishes.
 
-    rho: ρ, 0 or more. The bins below J do not feel the term, which costs a pass over θ.
+    rho: ρ, 0 or more. The bins below J do not get the term, which costs a pass over θ.
     """
 
     rho: float = 1.0
@@ -99,7 +99,7 @@ RULES: dict[str, Rule] = {"original": Original(), "biased": Biased(), "scalable"
 
 
 def as_rule(rule: Rule | str) -> Rule:
-    """A rule itself, or the one of this name."""
+    """The rule itself, or the rule of this name."""
     if isinstance(rule, Rule):
         return rule
     require(rule in RULES, "rule", rule, f"choose one of {', '.join(RULES)}, or give a Rule")
@@ -125,7 +125,7 @@ def learn(
         extra = jnp.log1p(-jnp.exp(log_step)) - jnp.log1p(-jnp.exp(above))
         levels = levels + jnp.where(jnp.arange(levels.size) < index, extra, 0.0)
         log_step = above
-    # log(1 + z) and not log1p(z) below: half the time, and exact to the precision of a level. The two
+    # log(1 + z) and not log1p(z) below: it takes half the time, and is exact to the precision of a level. The two
     # exponentials do not wait for one another: this is the longest chain of operations in a step.
     growth = 1 / (1 - jnp.exp(log_step))
     here = jax.lax.dynamic_index_in_dim(levels, index, keepdims=False)

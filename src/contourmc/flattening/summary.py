@@ -1,4 +1,4 @@
-"""What the draws of a flattened run must know of its flattening."""
+"""What is kept about the flattening, together with the draws."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from contourmc.flattening.partition import Partition
 @dataclass(frozen=True)
 class Flattening:
     """partition: the energy bins.
-    visit_power: bins are visited in proportion to θ to this power, once θ is learnt.
-    fixed: whether θ stood still and was the same for all chains, so that weights can be compared between chains.
+    visit_power: the power p with which bins are visited in proportion to θ^p, once θ is learnt.
+    fixed: whether θ was fixed and the same for all chains, so that weights can be compared between chains.
     """
 
     partition: Partition

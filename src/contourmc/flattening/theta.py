@@ -8,7 +8,7 @@ where log Ψ interpolates log θ. Each draw then carries the importance weight �
 
 Everything is kept as logarithms, up to a common offset:  log θ(i) = levels(i) + offset.
 Learning multiplies all of θ by one number and adds to one bin; with the offset this costs the same
-for 10 bins and for 10,000. `normalised` folds the offset in again before rounding can build up.
+for 10 bins and for 10,000. `normalised` folds the offset back in before rounding errors build up.
 """
 
 from functools import partial
@@ -38,7 +38,7 @@ class LogTheta(NamedTuple):
 
 
 def log_theta(probabilities: Float[Array, " bins"]) -> LogTheta:
-    """log θ from given probabilities; an empty bin becomes the smallest number, not −∞."""
+    """log θ from given probabilities; that of an empty bin is the logarithm of the smallest float, not −∞."""
     tiny = jnp.finfo(probabilities.dtype).tiny
     return LogTheta(jnp.log(jnp.maximum(probabilities, tiny)), jnp.zeros((), probabilities.dtype))
 
@@ -69,7 +69,7 @@ def interpolate(
         `step`     log Ψ = log θ(J), s = 0: the naïve choice, which does not flatten anything.
 
     `smooth` is ours, the quadratic spline with the coefficients log θ: the force does not jump between bins, nor at
-    the ends, and the error of a finite step is smaller for it.
+    the ends, which makes the error of a finite step smaller.
 
     In both unbounded bins log Ψ is constant and s = 0. For bin 0 this is the paper's rule. For the last
     bin it is ours: θ(m−1) < θ(m−2) would otherwise make the far field repel for ever.

@@ -17,7 +17,7 @@ from contourmc.kernels.schedules import Schedule, evaluate
 
 
 class AdjustedState(NamedTuple):
-    """position: the proposal x′, where energy and gradient are wanted next.
+    """position: the proposal x′, where energy and gradient are evaluated next.
     here: x_k, the point of the chain.
     energy, gradient: at x_k.
     velocity: v, with which the chain left x_k.
@@ -58,10 +58,10 @@ class Adjusted(MomentumDynamics):
         accept with probability min(1, e^−Δ),   Δ = V(x′) − V(x_k) + (|v′|² − |v|²)/2;   else stay, with −v
         v ← βv + √(1−β²) w,   w ~ N(0, I).
 
-    In the kicks the gradient multiplier is held between −2 and 2: under a stronger force a step may be refused for
-    ever. The stationary distribution is exact all the same, for any kick that depends on the place alone. A
-    proposal whose energy is not finite is refused: there is a wall. One evaluation a step, at the proposal. For
-    exact energies only: noise would pass for a change of energy.
+    In the kicks the gradient multiplier is clipped to [−2, 2]: under a stronger force a chain may get stuck. The
+    stationary distribution stays exact, as for any kick that depends on the position alone. A proposal whose energy
+    is not finite is refused, as at a wall. One evaluation a step, at the proposal. For exact energies only: noise
+    would be taken for a change of energy.
     """
 
     momentum: float = 0.8
@@ -106,7 +106,7 @@ class Adjusted(MomentumDynamics):
         arrived = _kick(state.kicked, gradient, state.scale, half * _held(there.multiplier))
         rise = (there.energy - info.energy) / inputs.temperature + there.log_weight - info.log_weight
         rise = rise + (_square(arrived) - _square(state.velocity)) / 2
-        accept = first | (inputs.log_uniform < -rise)  # not if the rise is not a number
+        accept = first | (inputs.log_uniform < -rise)  # False if the rise is NaN
 
         def choose(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
@@ -148,5 +148,5 @@ def _square(velocity: Position) -> Array:
 
 
 def adjusted(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.8) -> Adjusted:
-    """Metropolis-adjusted Langevin dynamics with momentum: no error of discretisation, for exact energies."""
+    """Metropolis-adjusted Langevin dynamics with momentum, for exact energies: no discretisation error."""
     return Adjusted(step_size, temperature, momentum)

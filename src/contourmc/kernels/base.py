@@ -1,4 +1,4 @@
-"""What every kernel is: a state, what a step needs beyond it, and the move."""
+"""The base class of kernels: a state, what a step needs besides it, and the move."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -18,13 +18,13 @@ CHAINS = "chains"  # the name of the axis along which chains are mapped
 class Kernel(ABC):
     """A Markov kernel for one chain, as pure functions.
 
-    For a loop of one's own, two of them are enough:
+    For your own loop, two of them are enough:
 
         state = kernel.init(position)
         state, info = kernel.step(key, state, energy, gradient)    # both at state.position
 
     The engine calls the parts, so that noise and schedules are made for a block of steps at once: `prepare` gives
-    what a step needs beyond the state, `move` makes the step, `settle` removes rounding from the state now and then.
+    what a step needs besides the state, `move` makes the step, `settle` removes rounding from the state now and then.
     Kernels are frozen dataclasses: equal settings compile once.
     """
 
@@ -49,7 +49,7 @@ class Kernel(ABC):
 
     @property
     def elementwise(self) -> bool:
-        """Whether it does the same to each number of a position, so that a position may come as one vector."""
+        """Whether it treats every number of a position alike, so that a position may be given as one vector."""
         return False
 
     @property
@@ -59,7 +59,7 @@ class Kernel(ABC):
 
     @property
     def flattening(self) -> Flattening | None:
-        """What the draws must know of the flattening; None for a kernel without one."""
+        """What is kept about the flattening, together with the draws; None for a kernel without one."""
         return None
 
     def prepare_target(self, target: Target, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
@@ -79,11 +79,11 @@ class Kernel(ABC):
         return self.draw(state)
 
     def settle(self, state: Any) -> Any:
-        """The same state without the rounding errors that many steps add up; called every few thousand steps."""
+        """The same state without the rounding errors that build up over many steps; called once a block."""
         return state
 
     def step(self, key: PRNGKeyArray, state: Any, energy: Array, gradient: Position) -> tuple[Any, Info]:
-        """One step for a loop of one's own: prepare, move and settle."""
+        """One step for your own loop: prepare, move and settle."""
         inputs = self.prepare(key, state.position, jnp.reshape(state.steps + 1, (1,)))
         state, info = self.move(jax.tree.map(lambda leaf: leaf[0], inputs), state, energy, gradient)
         return self.settle(state), info

@@ -28,7 +28,7 @@ DEFAULT_OMEGA = Polynomial(scale=1.0, power=0.6, offset=100.0)
 
 
 class ContourState(NamedTuple):
-    """dynamics: the state of the dynamics below.
+    """dynamics: the state of the underlying dynamics.
     theta: log θ, what has been learnt of the energy bins.
     visits: how many steps started in each bin.
     """
@@ -62,7 +62,7 @@ class Contour(Kernel):
 
     At x_k, with its energy and gradient: weigh x_k by Ψ^ζ, move by the multiplied gradient, and learn θ from its bin.
 
-    dynamics: what moves, at which step size and temperature.
+    dynamics: how to move, with its step size and temperature.
     partition: the energy bins.
     zeta: ζ, how far the landscape is flattened: 0 not at all, 1 to a flat histogram of energies.
     omega: ω_k, the step size of learning θ; None: θ stays as it is.
@@ -71,10 +71,10 @@ class Contour(Kernel):
         `original`  w = the weight of x_k; θ(i) → ∫_{bin i} π.
         `biased`    adds the high-order term ω²ρ·1[i ≥ J] for large ζ, where w vanishes; ρ = 1, or `Biased(rho=…)`.
         `scalable`  w = θ(J); θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant: for large ζ and deep networks.
-    weights: `continuous` weighs by Ψ^ζ(U(x)), which is what the chain really samples; `step` by θ^ζ(J),
-        as the paper does, which leaves a bias that no number of steps removes.
+    weights: `continuous` weighs by Ψ^ζ(U(x)), which matches what the chain samples; `step` by θ^ζ(J), as in the
+        paper, which leaves a bias that no number of steps removes.
     theta: the probabilities of the bins if they are known; then nothing is learnt (KSGLD).
-    shared: whether the chains of a run share one θ, which learns by the mean of their steps (ICSGLD).
+    shared: whether the chains of a run share one θ, learnt from the mean of their steps (ICSGLD).
     """
 
     dynamics: Dynamics
@@ -149,9 +149,9 @@ class Contour(Kernel):
     def increment(
         self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
     ) -> tuple[Position, ContourState, Info]:
-        """What a step adds to the position, the state after it (all but its position), and its info.
+        """What a step adds to the position, the state after it (except for its position), and its info.
 
-        For a loop that holds the position itself; it works for every `IncrementalDynamics`.
+        For loops that hold the position themselves; the dynamics must be `IncrementalDynamics`.
         """
         assert isinstance(self.dynamics, IncrementalDynamics), "the steps of these dynamics are not increments"
         energy, flatten = self._flattened(inputs, state.theta, energy)
@@ -184,7 +184,7 @@ class Contour(Kernel):
 
     @property
     def _omega(self) -> Schedule | None:
-        """ω_k, or None if θ stands still."""
+        """ω_k, or None if θ is fixed."""
         return None if self.theta is not None else self.omega
 
     def _weigh(self, theta: LogTheta, energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:

@@ -15,7 +15,7 @@ from contourmc._core.pytrees import Position
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.schedules import Schedule, check_schedule, evaluate
 
-# From an energy to the log weight and the gradient multiplier there: what makes a landscape flat.
+# From an energy to the log weight and the gradient multiplier there: this is what flattens a landscape.
 Flatten = Callable[[Float[Array, ""]], tuple[Float[Array, ""], Float[Array, ""]]]
 
 
@@ -78,22 +78,22 @@ class Dynamics(Kernel):
 
 
 class IncrementalDynamics(Dynamics):
-    """Dynamics that add to the position something which does not depend on the position, but on the gradient alone.
+    """Dynamics whose increment of the position depends on the position only through the gradient.
 
-    For a loop that holds the position itself, such as an optimiser's, there is `increment`; it does not look at the
-    position of the state, which may be None (`state.at(None)`).
+    `increment` is for loops that hold the position themselves, such as an optimiser's. It ignores the position in the
+    state, which may be None (`state.at(None)`).
     """
 
     @abstractmethod
     def displace(self, inputs: Any, state: Any, gradient: Position) -> tuple[Position, Any]:
-        """What the gradient of the flattened landscape and the noise add to the position; the state after the step,
-        all but its position.
+        """What the gradient of the flattened landscape and the noise add to the position; and the state after the
+        step, except for its position.
         """
 
     def increment(
         self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
     ) -> tuple[Position, Any, Info]:
-        """What a step adds to the position, the state after it (all but its position), and its info."""
+        """What a step adds to the position, the state after it (except for its position), and its info."""
         info = describe_point(energy, flatten)
         flattened = jax.tree.map(lambda g: info.multiplier.astype(g.dtype) * g, gradient)
         added, state = self.displace(inputs, state, flattened)
@@ -107,5 +107,5 @@ class IncrementalDynamics(Dynamics):
 
 
 def add_noise(moved: Position, noise: Position | None) -> Position:
-    """With the noise of a step added, if there is any."""
+    """The move with the noise of a step added, if there is any."""
     return moved if noise is None else jax.tree.map(jnp.add, moved, noise)

@@ -38,5 +38,5 @@ class Langevin(MomentumDynamics, IncrementalDynamics):
 
 
 def langevin(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.0) -> Langevin:
-    """Langevin dynamics of second order, with or without momentum: the least bias for an evaluation."""
+    """Langevin dynamics of second order, with or without momentum: the least bias per evaluation."""
     return Langevin(step_size, temperature, momentum)

@@ -18,7 +18,7 @@ from contourmc.targets.base import Target
 
 class ReplicaState(NamedTuple):
     """replicas: the states of the dynamics, the coldest first.
-    swaps: accepted swaps of each pair of neighbours.
+    swaps: how many swaps each pair of neighbours has accepted.
     """
 
     replicas: tuple[Any, ...]
@@ -50,9 +50,9 @@ class ReplicaExchange(Kernel):
 
         min(1, exp(δ·(Ũ(x_i) − Ũ(x_j) − δσ²))),     δ = 1/τ_i − 1/τ_j,
 
-    before each move. Ũ is the energy as observed; σ² is the variance of its noise, whose effect on the
-    exponential the last term undoes (the variance-corrected swap). With τ the coldest, the draws
-    are those of the first dynamics. A step costs an evaluation for each replica.
+    before each move. Ũ is the energy as observed, and σ² the variance of its noise; the last term undoes the effect
+    of the noise on the exponential (the variance-corrected swap). The draws are those of the first dynamics, the
+    coldest. A step costs one evaluation for each replica.
 
     dynamics: from cold to hot; two or more.
     energy_variance: σ², the variance of the noise of one energy; 0 for exact energies.
@@ -89,7 +89,7 @@ class ReplicaExchange(Kernel):
     ) -> tuple[Any, Any, None]:
         remedy = "replicas exchange positions, but not the state of a target; use a contour kernel"
         require(target_state is None, "target", "a target with a state", remedy)
-        pairs = [target.evaluate(own, x) for own, x in zip(inputs, position, strict=True)]
+        pairs = [target.evaluate(one, x) for one, x in zip(inputs, position, strict=True)]
         return tuple(energy for energy, _ in pairs), tuple(gradient for _, gradient in pairs), None
 
     def init(self, position: Position) -> ReplicaState:
@@ -120,7 +120,7 @@ class ReplicaExchange(Kernel):
             for things in (positions, energies, gradients):
                 things[i], things[j] = _exchange(swap, things[i], things[j])
             accepted.append(swap)
-        # Positions change places, velocities do not: each keeps those of its own temperature.
+        # Only positions are exchanged: each replica keeps the velocity of its own temperature.
         moved = tuple(
             one.move(settings, replica.at(x), energy, gradient)[0]
             for one, settings, replica, x, energy, gradient in zip(

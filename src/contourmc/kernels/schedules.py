@@ -1,7 +1,7 @@
-"""What changes along a run: step size ε_k, learning rate ω_k of θ, temperature τ_k; k counts from 1.
+"""Settings that may change along a run: step size ε_k, learning rate ω_k of θ, temperature τ_k; k counts from 1.
 
 A schedule is a number or any function of the step that JAX can trace. The ones here are small frozen
-classes, so that two equal settings are equal objects: they print, are stored, and compile once.
+classes, so that equal settings are equal objects: they can be printed and stored, and compile once.
 """
 
 from collections.abc import Callable
@@ -32,14 +32,14 @@ class Polynomial:
         require(self.cap > 0, "cap", self.cap, "the cap must be above 0")
 
     def __call__(self, step: Array) -> Array:
-        # The power of a whole number in float32 would be slow and inexact through exp and log of ints.
+        # As a float: powers of integers are slow, and inexact in float32.
         k = jnp.asarray(step, jnp.result_type(float))
         return jnp.minimum(self.cap, self.scale / (k**self.power + self.offset))
 
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    """`value` for `begin` steps, and from there multiplied by `factor` after every `every` steps."""
+    """`value` for `begin` steps, and then multiplied by `factor` after every `every` steps."""
 
     value: float
     factor: float
@@ -53,7 +53,7 @@ class ExponentialDecay:
         require_count("begin", self.begin, 0, "the decay begins at step 0 or later")
 
     def __call__(self, step: Array) -> Array:
-        import optax  # here, since it doubles the time of `import contourmc`
+        import optax  # not above: it would double the time of `import contourmc`
 
         decay = optax.exponential_decay(
             self.value, self.every, self.factor, transition_begin=self.begin, staircase=True

@@ -31,7 +31,7 @@ class Average(HoldsArrays, ABC):
         """The result, from sums stacked along a leading chain axis.
 
         comparable_weights: whether θ was fixed and the same for all chains, so that weights can be compared between
-            them. If not, chains count alike.
+            them. If not, chains count equally.
         """
 
     def over(self, samples: WeightedDraws) -> Any:
@@ -51,10 +51,10 @@ class Average(HoldsArrays, ABC):
 
 
 class Weights(NamedTuple):
-    """The weights w_1 … w_k of the draws so far, as far as running means need them.
+    """What running means need to know of the weights w_1 … w_k of the draws so far.
 
     log_total: log Σ w.
-    concentration: Σ w² / (Σ w)²; its inverse is how many equally weighted draws these are worth.
+    concentration: Σ w² / (Σ w)²; its inverse is how many equally weighted draws they are worth.
     draws: k.
     """
 
@@ -71,10 +71,10 @@ def no_weights() -> Weights:
 def add_weight(weights: Weights, log_weight: Float[Array, ""]) -> tuple[Weights, Float[Array, ""]]:
     """The weights with one more, and its share of the total, s = w_k / Σ w.
 
-    A running mean goes on by f̄ ← f̄ + s·(f − f̄): no weight, however large or small, over- or underflows.
+    A running mean is updated by f̄ ← f̄ + s·(f − f̄): no weight, however large or small, over- or underflows.
     """
     log_total = jnp.logaddexp(weights.log_total, log_weight)
-    # Compiled, the difference may come out a rounding error above 0.
+    # In compiled code the difference may exceed 0 by a rounding error.
     share = jnp.minimum(jnp.exp(log_weight - log_total), 1.0)
     concentration = (1 - share) ** 2 * weights.concentration + share**2
     return Weights(log_total, concentration, weights.draws + 1), share

@@ -30,7 +30,7 @@ class ClassificationPrediction(Prediction):
     @property
     def nll(self) -> float:
         """Minus the mean log probability of the labels."""
-        return float(-np.mean(np.log(np.maximum(self._of_labels, 1e-38))))  # the least that a float32 can tell from 0
+        return float(-np.mean(np.log(np.maximum(self._of_labels, 1e-38))))  # about the smallest float32 above 0
 
     @property
     def brier(self) -> float:
@@ -50,7 +50,7 @@ class ClassificationPrediction(Prediction):
         return self.entropy - self.over_chains(self.means["entropy"])
 
     def reliability(self, bins: int = 15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Mean confidence, accuracy and share of the inputs, by confidence in equal bins; empty ones left out."""
+        """Mean confidence, accuracy and share of the inputs, by confidence in equal bins; empty bins are left out."""
         bins = require_count("bins", bins, 1, "give at least 1 bin")
         confidence = self.probabilities.max(axis=1)
         right = self.probabilities.argmax(axis=1) == self.truth
@@ -77,7 +77,7 @@ class ClassificationPrediction(Prediction):
 
 @dataclass(frozen=True, eq=False)
 class ClassificationAverage(ModelAverage):
-    """The average over draws of the probabilities that belong to the logits which `predict` gives.
+    """The average over draws of the class probabilities, from the logits that `predict` gives.
 
     classes: how many there are; targets are labels 0 … classes − 1.
     """

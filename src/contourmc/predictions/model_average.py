@@ -1,8 +1,8 @@
-"""Model averages on a fixed test set: what all draws together predict, beside what single ones do.
+"""Model averages on a fixed test set: what all draws predict together, and how well single ones do.
 
 With weights w_k of the draws x_k, the prediction of a chain is the mixture Σ_k w_k p(y|x_k) / Σ_k w_k. Chains that each
-learnt their own θ count alike; where θ is one for all, each counts by the sum of its weights. It is summed up
-while the run goes on (`sample(..., average=...)`), or over stored draws (`average.over(run)`).
+learnt their own θ count equally; where θ was fixed and the same for all, each counts by the sum of its weights. The
+average is made during the run (`sample(..., average=...)`), or from stored draws (`average.over(run)`).
 """
 
 from abc import abstractmethod
@@ -42,7 +42,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     tempering: the power of the weights, w^tempering: 1 as they are, 0 all equal. At a very large ζ only a few draws
         have any weight, as `effective_models` shows; a smaller power trades variance for bias.
     chunk: how many inputs are predicted at a time, to save memory; None: all at once. Each prediction must depend on
-        its own input alone, as that of batch norm does with the statistics of the training data.
+        its own input only, as with batch norm that uses the statistics of the training data.
     """
 
     result: ClassVar[type[Prediction]]  # what `finish` gives
@@ -91,7 +91,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     def add_means(
         self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
     ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
-        """The means with one prediction more, and its own error and NLL."""
+        """The means with one more prediction, and the error and NLL of that prediction."""
 
     def finish(self, sums: Sums, comparable_weights: bool = False) -> Any:
         numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), sums)
@@ -105,7 +105,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
 
 
 def in_chunks(function: Callable[[Any], Any], inputs: Any, chunk: int | None) -> Any:
-    """A function of a batch of inputs over all of them, `chunk` at a time, in a loop; None: all at once."""
+    """Apply a function of a batch of inputs to all of them, `chunk` at a time, in a loop; None: all at once."""
     size = jax.tree.leaves(inputs)[0].shape[0]
     if chunk is None or chunk >= size:
         return function(inputs)

@@ -15,7 +15,7 @@ class Points(NamedTuple):
     """Errors (RMSE, or the share of wrong classes) and negative log likelihoods of single draws.
 
     best_error: the smallest error of all draws, and best_nll the NLL of that draw: the paper's best point
-        estimate. It is chosen by the test set, and so flatters.
+        estimate. It is chosen on the test set, and so is too optimistic.
     last_error, last_nll: of the last draw.
     """
 
@@ -30,11 +30,11 @@ class Prediction(Stored):
     """What a model average predicts on a test set; arrays have a leading chain axis.
 
     means: weighted means over draws, by name.
-    truth: what is to be predicted.
+    truth: the values to be predicted.
     effective_models: for each chain, how many equally weighted draws its average is worth, (Σ w)² / Σ w².
-    models: how many draws it is made of.
+    models: the number of draws of a chain.
     points: errors of single draws.
-    shares: by how much each chain counts; they sum to 1.
+    shares: how much each chain counts; they sum to 1.
     """
 
     means: dict[str, np.ndarray]
@@ -46,10 +46,10 @@ class Prediction(Stored):
 
     def chain(self: Kind, index: int) -> Kind:
         """The prediction of one chain alone."""
-        rows = slice(index, index + 1)
-        means = {name: leaf[rows] for name, leaf in self.means.items()}
-        points = Points(*(leaf[rows] for leaf in self.points))
-        worth = self.effective_models[rows]
+        one = slice(index, index + 1)
+        means = {name: leaf[one] for name, leaf in self.means.items()}
+        points = Points(*(leaf[one] for leaf in self.points))
+        worth = self.effective_models[one]
         return replace(self, means=means, effective_models=worth, points=points, shares=np.ones(1))
 
     def over_chains(self, values: np.ndarray) -> np.ndarray:
@@ -76,4 +76,4 @@ class Prediction(Stored):
     def _described(self, **figures: float) -> str:
         listed = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
         worth = self.effective_models.min()
-        return f"{listed}; {self.models} models a chain, worth {worth:.1f} equally weighted ones at the least"
+        return f"{listed}; {self.models} models a chain, worth at least {worth:.1f} equally weighted ones"

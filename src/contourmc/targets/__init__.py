@@ -1,1 +1,1 @@
-"""What is sampled: energies, posteriors on mini-batches, and the likelihoods and priors they are made of."""
+"""What is sampled: energies, posteriors on mini-batches, and the likelihoods and priors that make them up."""

@@ -1,4 +1,4 @@
-"""What every target is: an energy and its gradient, and what a run must check before it begins.
+"""The base class of targets, an energy with its gradient; and what a run checks before it begins.
 
 The energy U(x) is minus the log density up to a constant; x is any pytree of float arrays.
 """
@@ -52,16 +52,16 @@ class Target(HoldsArrays, ABC):
         return state
 
     def check(self, position: Any) -> None:
-        """Raise unless the target can be evaluated at such a position, given by its shapes, and gives one float."""
+        """Raise unless the target gives one float at a position of these shapes."""
 
     def session(self) -> AbstractContextManager[None]:
-        """A context around a run, for what the target does on the host meanwhile, such as a thread that reads data."""
+        """A context around a run, for work on the host such as a thread that reads data."""
         return nullcontext()
 
     def after(self, step: int) -> None:
-        """Called between two calls of the compiled program: raise what went wrong on the host.
+        """Called between two calls of the compiled program: raise the error if something went wrong on the host.
 
-        No step up to the given one will be made again.
+        Steps up to the given one will not be made again.
         """
 
 

@@ -22,7 +22,7 @@ class Snapshot(NamedTuple):
 
 
 class WithSnapshot(NamedTuple):
-    """The state of a posterior with snapshots: that of the model, which belongs to a draw, and the snapshot."""
+    """The state of a posterior with snapshots: the state of the model, which belongs to a draw, and the snapshot."""
 
     model: Any
     snapshot: Snapshot
@@ -38,6 +38,6 @@ def take_snapshot(energies: Float[Array, " size"]) -> Snapshot:
 
 
 def correction(snapshot: Snapshot, chosen: Int[Array, " batch"]) -> Float[Array, ""]:
-    """What is to be added to the energy of a batch: Σ_i U_i(s) − (N/n)·Σ_{i in the batch} U_i(s)."""
+    """What to add to the energy of a batch: Σ_i U_i(s) − (N/n)·Σ_{i in the batch} U_i(s)."""
     scale = snapshot.energies.shape[0] / chosen.shape[0]
     return snapshot.total - scale * jnp.sum(snapshot.energies[chosen])

@@ -1,7 +1,7 @@
 """Ready-made likelihoods on data (x, y), and the predictions that belong to them.
 
 Each takes the model as a function `apply(params, x)` of a batch of inputs. A `Posterior` calls the likelihood, and a
-model average its `predict`. For anything else, write a function of your own.
+model average its `predict`. For anything else, write your own function.
 """
 
 import math
@@ -118,7 +118,7 @@ def check_labels(argument: str, labels: Any, classes: int) -> None:
     remedy = f"labels are a vector of whole numbers 0 … {classes - 1}"
     require(whole, argument, f"an array of {labels.dtype} of shape {labels.shape}", remedy)
     wrong = labels[(labels < 0) | (labels >= classes)]
-    require(wrong.size == 0, argument, wrong[:1].tolist(), f"{remedy}, and {wrong.size} are not")
+    require(wrong.size == 0, argument, wrong[:1].tolist(), f"{remedy}, but {wrong.size} are not")
 
 
 def _normal(targets: Array, mean: Array, variance: Array) -> Float[Array, " n"]:

@@ -29,7 +29,7 @@ class MiniBatchTarget(Target):
 
     @abstractmethod
     def batch(self, chosen: Any) -> tuple[Any, Bool[Array, ""] | None]:
-        """The batch that one step's inputs stand for, and whether it could be read; None: it is there."""
+        """The batch for one step's inputs, and whether it could be read; None if it always can."""
 
     @abstractmethod
     def batch_shapes(self) -> Any:
@@ -67,7 +67,7 @@ class MiniBatchTarget(Target):
             require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
 
     def check(self, position: Any) -> None:
-        """Raise unless the likelihood gives a float for each observation, and the prior one."""
+        """Raise unless the likelihood gives one float for each observation, and the prior a single one."""
         returned = jax.eval_shape(self._likelihood, position, self.state, self.batch_shapes())
         pair = isinstance(returned, tuple) and len(returned) == 2
         remedy = "with a state, return the log likelihoods and the new state"

@@ -27,18 +27,18 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     log_prior: a function from the parameters to their log density, up to a constant.
     data: any pytree of arrays with one entry for each observation along the first axis, for example (x, y).
         It is put on the device once, and is an argument of the compiled program.
-    batch_size: n. With all N there is nothing random.
+    batch_size: n. With n = N nothing is random.
     replace: False: an epoch is N // n steps through the data in a new random order, which leaves out N mod n
-        observations; True: every observation of a batch is drawn from all of the data.
+        observations; True: every observation of a batch is drawn from all the data.
     augment: a function from a random key and a batch to the batch that the likelihood sees.
-    state: what the model has besides its parameters, such as batch-norm statistics, at the start.
-    resident: whether the data are put on the device. If not, the rows of a batch are read while the step before it
-        is made; the batches are the same. Unless given, all arrays are put there but memory-mapped ones.
-    snapshot_epochs: every so many epochs the energies of all observations are computed, not augmented, and kept as a
-        control variate: near there the energy of a batch, and so its bin, has little noise (control_variate.py).
-        The gradient is not changed. None: no control variate.
+    state: the initial state of the model besides its parameters, such as batch-norm statistics.
+    resident: whether the data are put on the device. If not, the rows of a batch are read during the step before it;
+        the batches are the same. By default all data are resident, unless an array is memory-mapped.
+    snapshot_epochs: after how many epochs the energies of all observations, not augmented, are computed again and kept
+        as a control variate: near that position the energy of a batch, and so its bin, has little noise
+        (control_variate.py). The gradient does not change. None: no control variate.
 
-    Unbiased: the mean of Ũ over batches is the energy on all of the data, as every n of them are equally probable.
+    Unbiased: the mean of Ũ over batches is the energy on all the data, since all choices of n are equally probable.
     """
 
     log_likelihood: LogLikelihood
@@ -86,8 +86,8 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         return state if self.snapshot_epochs is None else state.model
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> tuple[Any, Any]:
-        """The observations of each step's batch, and a key to augment it; with snapshots, a pair of these and of
-        whether to take a new one.
+        """The observations of each step's batch, and a key to augment it. With snapshots, a pair: these, and
+        whether to take a new snapshot.
         """
         batches = self._batches(key, steps)
         if self.snapshot_epochs is None:
@@ -101,7 +101,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         model, snapshot = state
         snapshot = jax.lax.cond(
             renew, lambda: take_snapshot(self.energies(position, model)), lambda: snapshot
-        )  # under vmap too: all chains renew theirs at the same steps
+        )  # a branch under vmap too: all chains renew theirs at the same steps
         energy, gradient, model = super().evaluate_from(batch, position, model)
         return energy + correction(snapshot, batch[0]), gradient, WithSnapshot(model, snapshot)
 
@@ -142,7 +142,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         return jax.eval_shape(self.batch, jax.ShapeDtypeStruct((self.batch_size,), jnp.int32))[0]
 
     def energy(self, position: Position) -> Float[Array, ""]:
-        """The energy on all of the data, not augmented, with the state of the start."""
+        """The energy on all the data, not augmented, with the initial state."""
         if isinstance(self.data, HostData):
             return jnp.sum(self.energies(position, self.state)) - self.log_prior(position)
         log_likelihoods, _ = self._likelihood(position, self.state, self.data)
@@ -157,7 +157,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
             return energies if fine is None else jnp.where(fine, energies, jnp.nan)
 
         places = jnp.arange(-(-self.size // self.batch_size) * self.batch_size)
-        places = jnp.minimum(places, self.size - 1).reshape(-1, self.batch_size)  # the last batch is filled up
+        places = jnp.minimum(places, self.size - 1).reshape(-1, self.batch_size)  # the last batch is padded
         return jax.lax.map(of_batch, places).ravel()[: self.size]
 
     def session(self) -> AbstractContextManager[None]:
@@ -170,7 +170,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
 
 
 def check_data(data: Any, *, finite: bool) -> int:
-    """The number of observations; raises unless every array has as many and, on request, all numbers are finite."""
+    """The number of observations; raises unless all arrays agree on it and, if asked, all numbers are finite."""
     leaves = [(f"data{jax.tree_util.keystr(path)}", leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(data)]
     require(bool(leaves), "data", data, "give at least one array")
     for name, leaf in leaves:

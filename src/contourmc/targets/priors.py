@@ -16,9 +16,9 @@ class GaussianPrior:
     """log p(x) = −½·Σ_i λ_i x_i², up to a constant: independent Gaussians of precision λ, or weight decay.
 
     precision: λ, of every parameter that belongs to no group. Weight decay λ' on a *mean* of the loss over N
-        observations, as deep-learning optimisers have it, is a precision of N·λ'.
-    groups: parameters with a precision of their own, such as {"bias": 0.0}. A name is a whole part of the path
-        to a leaf, as "bias" is of `params["layer"]["bias"]`; the first that fits counts. 0 is a flat prior.
+        observations, as in deep-learning optimisers, is a precision of N·λ'.
+    groups: parameters with their own precision, such as {"bias": 0.0}. A name is a whole part of the path
+        to a leaf, as "bias" is of `params["layer"]["bias"]`; the first that matches counts. 0 is a flat prior.
     """
 
     precision: float
@@ -36,7 +36,7 @@ class GaussianPrior:
         leaves = jax.tree_util.tree_leaves_with_path(position)
         paths = [jax.tree_util.keystr(path, simple=True, separator=".").split(".") for path, _ in leaves]
         for name in dict(self.groups):
-            remedy = f"it fits no parameter; there are {', '.join('.'.join(path) for path in paths)}"
+            remedy = f"it matches no parameter; there are {', '.join('.'.join(path) for path in paths)}"
             require(any(name in path for path in paths), "groups", name, remedy)
         terms = [
             -0.5 * self._precision_of(path) * jnp.sum(jnp.square(leaf))

@@ -20,14 +20,14 @@ from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBa
 class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from batches that a loader makes.
 
-    log_likelihood, log_prior, augment, state: as of a `Posterior`.
-    batches: any iterable of batches of n observations each: a loader of PyTorch or Grain, a list, or a
+    log_likelihood, log_prior, augment, state: as for a `Posterior`.
+    batches: any iterable of batches of n observations each: a PyTorch or Grain loader, a list, or a
         function that gives an iterator, such as a generator function. It is read again whenever it ends.
-    size: N, how many observations there are in all.
+    size: N, the total number of observations.
     prefetch: how many batches a thread reads ahead.
 
     In step k all chains get the k-th batch. The energy is unbiased if every batch is a random choice of the data: the
-    loader must shuffle them. All batches must have the same size.
+    loader must shuffle. All batches must have the same size.
     """
 
     log_likelihood: LogLikelihood

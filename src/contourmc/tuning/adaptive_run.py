@@ -1,13 +1,13 @@
 """A run that tunes itself: pilot, learning, sampling.
 
 The pilot chooses step size, scales and energy partition. The chains then learn θ together, and the partition follows
-the energies they meet. Then everything is fixed and they sample: from here on the flattened distribution stands
-still, and the weights are exact. If sampling finds energies far below the partition, a basin deeper than all that
-was known, the partition is extended and θ learnt again.
+the energies they meet. Then everything is fixed and they sample: from here on the flattened distribution does not
+change, and the weights are exact. If sampling finds energies far below the partition, in a basin deeper than any known
+before, the partition is extended and θ is learnt again.
 
-The run is a state machine. Wherever its state says, at its goal, it decides how to go on:
+The run is a state machine. At each goal, a step that its state names, it decides how to go on:
 
-    pilot      after each chunk of steps              → learning, when all are made
+    pilot      after each chunk of steps              → learning, after the last chunk
     learning   ROUNDS looks at the partition          → learning with more bins, or sampling
     sampling   LOOKS looks for energies far below it  → learning again, or the end
 """
@@ -53,14 +53,14 @@ from contourmc.tuning.rebinning import bins_to_add, rebin
 from contourmc.tuning.walkers import place
 
 OMEGA = Polynomial(scale=10.0, power=0.6, offset=100.0)
-RELEARN = 2  # how often θ may be learnt again
+RELEARN = 2  # how many times θ may be learnt again
 
 # The state, and the run that advances its chains; None in the pilot.
 Now = tuple[AdaptiveState, KernelRun | None]
 
 
 class AdaptiveRun(Run):
-    """A run without kernel, from stacked positions and a key for each chain."""
+    """A run without a kernel, from stacked positions and a key for each chain."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class AdaptiveRun(Run):
         store: bool = True,
         settings: dict[str, Any] | None = None,
     ):
-        """partition, step_size: None to have them found. The burn-in is what pilot and learning take together."""
+        """partition, step_size: None to let the pilot find them. The burn-in is the length of pilot and learning."""
         super().__init__(length.steps, keys.shape[0])
         self.target, self.starts, self.keys, self.length = target, positions, keys, length
         self.given_step, self.follow = step_size, partition is None
         self.average, self.store, self.settings = average, store, {} if settings is None else settings
-        self._past_seconds = self._past_compile_seconds = 0.0  # of the pilot, and of runs that are over
+        self._past_seconds = self._past_compile_seconds = 0.0  # of the pilot and of finished stages
         self._plan = pilot.plan_pilot(target, self.chains, length.steps // 10, step_size)
         bins = None if partition is None else Bins(partition.low, partition.width, partition.bins)
-        # Everything that changes is one pair, replaced as a whole: an interruption finds all of it or none.
+        # Everything that changes is one pair, replaced as a whole: an interruption finds it before or after a change.
         if target.exact or partition is None:
             begin = pilot.start(self._plan, positions, step_size)
             self._now: Now = AdaptiveState(PILOT, pilot=begin, bins=bins), None
@@ -149,7 +149,7 @@ class AdaptiveRun(Run):
         )  # fmt: skip
 
     def _after_chunk(self, state: AdaptiveState) -> Now:
-        """After the next chunk of the pilot; after the last one, learning begins."""
+        """The pair after the next chunk of the pilot; after the last one, learning begins."""
         assert state.pilot is not None
         key = jax.random.fold_in(self.keys[0], 2**30)
         after, seconds = pilot.advance(self._plan, self.target, key, state.pilot)
@@ -165,7 +165,7 @@ class AdaptiveRun(Run):
         return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
 
     def _at_goal(self, state: AdaptiveState, run: KernelRun) -> Now:
-        """After a look at the energies: go on to the next goal, extend the partition, or change the stage."""
+        """Look at the energies, then go on to the next goal, extend the partition, or change the stage."""
         sampling = state.stage == SAMPLING
         state = state._replace(looks=state.looks + 1)
         early = state.looks < LOOKS // 2 and state.relearnt < RELEARN if sampling else state.looks < ROUNDS
@@ -180,7 +180,7 @@ class AdaptiveRun(Run):
         return (state, run) if sampling else self._begin_sampling(state, run)
 
     def _extend(self, state: AdaptiveState, run: KernelRun, energies: np.ndarray, below: int, above: int) -> Now:
-        """Learn on with more bins; if sampling had begun, for a third of the steps that remain."""
+        """Go on learning with more bins; if sampling had begun, for a third of the remaining steps."""
         assert state.bins is not None
         old = state.bins.partition
         new = old.extended(below, above)
@@ -204,12 +204,12 @@ class AdaptiveRun(Run):
         return self._learn(state, kernel_state, self.length.burn_in - state.spent)
 
     def _learn(self, state: AdaptiveState, kernel_state: ContourState, steps: int) -> Now:
-        """Learn θ from here on, for so many steps."""
+        """Learn θ from here on, for this many steps."""
         run = self._start(state, kernel_state, steps, thin=max(1, steps // 2000), average=None)
         return state.with_goal(0, steps), run
 
     def _begin_sampling(self, state: AdaptiveState, run: KernelRun) -> Now:
-        """Sample with θ as it was learnt, to the end."""
+        """Sample to the end, with θ fixed as it was learnt."""
         kernel_state = _with_mean_theta(run)
         state = self._past(state, run)._replace(stage=SAMPLING, looks=0)
         steps = self.steps - state.spent
@@ -238,14 +238,14 @@ class AdaptiveRun(Run):
         return Contour(dynamics, state.bins.partition, omega=OMEGA if learning else None, shared=together)
 
     def _past(self, state: AdaptiveState, run: KernelRun) -> AdaptiveState:
-        """Account for a run before another one begins."""
+        """Add up the time and steps of a run before the next one begins."""
         self._past_seconds += run.seconds
         self._past_compile_seconds += run.compile_seconds
         return state._replace(spent=state.spent + run.step)
 
 
 def _with_mean_theta(run: KernelRun) -> ContourState:
-    """The chains, with the mean of log θ over the second half of learning, which is less noisy than the last one."""
+    """The chains, with the mean of log θ over the second half of learning, which has less noise than the last."""
     kernel_state: ContourState = run.state.chains.state
     trajectory = trajectory_of(run.state)
     assert trajectory.theta is not None

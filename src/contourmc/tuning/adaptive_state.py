@@ -33,7 +33,7 @@ class Bins(NamedTuple):
 
 
 class Extension(NamedTuple):
-    """The partition was extended: after which step, and where it began and ended before and after."""
+    """An extension of the partition: after which step it was made, and the partition's ends before and after."""
 
     step: int
     before: tuple[float, float]
@@ -49,12 +49,12 @@ class AdaptiveState(NamedTuple):
     """stage: PILOT, LEARNING or SAMPLING.
     pilot: the state of the pilot; None for a run without one.
     found: the pilot's conclusions; None before its end, or without one.
-    bins: the partition at present; None before the pilot's end, unless it was given.
+    bins: the current partition; None before the pilot's end, unless it was given.
     spent: steps of each chain before those of `run`.
-    looks: how many looks of this stage are done.
+    looks: how many looks there have been in this stage.
     goal: the step of `run` at which to look again.
-    relearnt: how often θ was learnt again.
-    extensions: of the partition, so far.
+    relearnt: how many times θ was learnt again.
+    extensions: the extensions of the partition so far.
     run: the chains, learning or sampling; None in the pilot.
     """
 

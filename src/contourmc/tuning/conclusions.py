@@ -1,7 +1,7 @@
 """What a run takes from its pilot: step size, scales, starts, and the energies worth flattening.
 
-These reach from the middle of the energies that the deepest basin has at temperature 1 up to what it takes to leave a
-basin.
+The energies worth flattening reach from the middle of those in the deepest basin at temperature 1 up to what it takes
+to leave a basin.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.tuning.pilot import PilotPlan, PilotState, Rung
 
 RELEVANT = 10.0  # a basin this much above the deepest, in typical energy, has next to no mass
-ESCAPED = 0.25  # the share of walkers outside of their first basin, at a temperature that lets them out
+ESCAPED = 0.25  # the share of walkers outside their first basin, at a temperature that lets them out
 
 
 class Conclusions(NamedTuple):
@@ -26,7 +26,7 @@ class Conclusions(NamedTuple):
     scale: σ of every coordinate, shaped like a position; None for energies that are not exact.
     acceptance: how often the Metropolis test accepted at temperature 1.
     low, width, bins: the partition of the energies worth flattening.
-    temperature: the one at which walkers leave the basin where they began; its energies are the highest flattened.
+    temperature: at which walkers leave the basin where they began; the energies there are the highest flattened.
     escaped: the share of walkers that were in another basin, at that temperature.
     minima: the relevant minima found, stacked, the lowest first.
     minimum_energies: their energies.
@@ -53,7 +53,7 @@ class Conclusions(NamedTuple):
 
 
 def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
-    """The conclusions from a pilot that has made all its chunks."""
+    """The conclusions from a completed pilot."""
     rungs = state.rungs
     typical = np.concatenate([np.median(rung.typical, axis=0) for rung in rungs])
     lowest = np.concatenate([rung.lowest for rung in rungs])

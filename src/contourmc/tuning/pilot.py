@@ -1,9 +1,9 @@
-"""The pilot: what a run must know of its target before it begins, learnt in a small part of its steps.
+"""The pilot: what a run must know about its target before it begins, learnt in a small part of its steps.
 
 Walkers start where the chains start. At temperature 1 they find the scale of every coordinate and the step size
 that a Metropolis test accepts as often as it should. Then they are heated, rung by rung, until they leave the basin
 where they began; from every rung a copy of them is cooled again, to see which minima there are and how low
-the energy gets. `conclusions.py` makes the energies worth flattening of it.
+the energy gets. `conclusions.py` derives the energies worth flattening.
 
 The pilot is a state machine: a `PilotPlan` says what each chunk of steps is for, and `advance` makes the next one.
 """
@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
     """What a chunk of steps is for, and its temperature.
 
     `settle`: find scale and step size.  `heat`: leave the basin.  `cool`, `typical`, `freeze`: with a copy, cool to
-    temperature 1, stay there, and cool on to next to 0.
+    temperature 1, stay there, and cool further to almost 0.
     """
 
     role: Literal["settle", "heat", "cool", "typical", "freeze"]
@@ -49,8 +49,8 @@ class Chunk(NamedTuple):
 class Rung(NamedTuple):
     """temperature: of the walkers.  hot: their energies there.  places: where they were, stacked.
     typical: energies of the cooled copy at temperature 1, (step, walker).
-    minima: where the copy came to rest, a row for each walker.  lowest: the energies there.
-    falling: by how much the energy still fell in the last chunk, next to temperature 0.
+    minima: where the copy came to rest, stacked.  lowest: the energies there.
+    falling: by how much the energy still fell in the last chunk, near temperature 0.
     """
 
     temperature: float
@@ -72,8 +72,8 @@ class PilotState(NamedTuple):
     moving: chunks since the scale last changed in which walkers moved.
     log_steps: log ε after each chunk of settling.
     energies: of every chunk of this rung, (step, walker).
-    places: where the walkers were before a copy of them was cooled; None while none is.
-    rungs: what is complete.
+    places: where the walkers were before a copy of them was cooled; None while no copy is.
+    rungs: the completed rungs.
     """
 
     number: int
@@ -95,7 +95,7 @@ class PilotPlan:
 
     dynamics: of the walkers.
     chains: of the run that the pilot prepares.
-    walkers: how many there are.
+    walkers: the number of walkers.
     chunk: steps in a chunk.
     settle, heat, cool: chunks of settling, of heating at each temperature, and of each stage of cooling.
     given_step: whether the step size is given.
@@ -127,12 +127,12 @@ class PilotPlan:
         return tuple(chunks)
 
     def steps_after(self, number: int) -> int:
-        """What so many chunks cost, in steps of each chain of the run."""
+        """The cost of this many chunks, in steps of each chain of the run."""
         return -(-number * self.chunk * self.walkers // self.chains)
 
 
 def plan_pilot(target: Target, chains: int, steps: int, step_size: float | None) -> PilotPlan:
-    """The pilot of a run of so many chains, in at most `steps` evaluations for each chain."""
+    """The pilot of a run with this many chains, in at most `steps` evaluations for each chain."""
     budget = steps * chains
     chunk = int(np.clip(budget // 400, 2, 50))
     count = int(np.clip(budget // (chunk * 100), 1, WALKERS))
@@ -179,7 +179,7 @@ def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotStat
 
 
 def _settled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
-    """After a chunk of settling: a better scale or step size; at the end, the step size is their mean."""
+    """After a chunk of settling: a better scale or step size; at the end, the mean of the last step sizes."""
     done = state.number
     if plan.exact:
         moving = state.acceptance > 0.05
@@ -206,7 +206,7 @@ def _settled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
 
 
 def _rescaled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
-    """With the scale that a chunk of steps shows; the step size is found anew, unless it is given."""
+    """The state with the scale that a chunk of steps shows; a step size that is not given is searched for again."""
     scale, size = measured_scale(state.scale, record), state.step_size
     if plan.given_step:  # a given step size is in the user's own units
         largest = max(float(jnp.max(leaf)) for leaf in jax.tree.leaves(scale))
@@ -218,7 +218,7 @@ def _rescaled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
 
 
 def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
-    """With one more rung, and the walkers back in the places where they were before they were cooled."""
+    """The state with one more rung, and the walkers back where they were before they were cooled."""
     energies, first = state.energies, not state.rungs
     hot_chunks = energies[: plan.settle if first else plan.heat]
     hot = np.concatenate(hot_chunks[plan.settle // 2 :] if first else hot_chunks)
@@ -238,7 +238,7 @@ def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
 
 
 def _require_landscape(energies: np.ndarray, record: Record) -> None:
-    """Raise for energies among which nothing can be told apart."""
+    """Raise for energies that cannot be told apart."""
     flat = all(not np.any(leaf) for leaf in jax.tree.leaves(record.gradient_variance)) and np.ptp(energies) == 0
     require(not flat, "target", "an energy that is the same everywhere", "there is nothing to sample: check the energy")
     size = float(np.max(np.abs(energies)))

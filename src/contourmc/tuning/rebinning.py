@@ -24,7 +24,7 @@ def bins_to_add(energies: np.ndarray, partition: Partition) -> tuple[int, int]:
 
 
 def rebin(state: ContourState, energies: np.ndarray, old: Partition, new: Partition) -> ContourState:
-    """θ over more bins. In an end bin nothing was flattened: its θ is divided as its energies were visited."""
+    """θ over more bins. Nothing was flattened in an end bin, so its θ is divided as its energies were visited."""
     below = round((old.low - new.low) / old.width)
     above = new.bins - old.bins - below
     counts = np.bincount(np.asarray(new.index(energies)).ravel(), minlength=new.bins) + 0.5

@@ -67,11 +67,12 @@ def walk(
     return states, Record(energies.T, jnp.mean(accepted) / chunk, middle(x), middle(g))
 
 
-def _variance(rows: Array) -> Array:
+def _variance(values: Array) -> Array:
     """Along the second half of a walker's chunk."""
-    return jnp.var(rows[rows.shape[0] // 2 :], axis=0)
+    return jnp.var(values[values.shape[0] // 2 :], axis=0)
 
 
+@jax.jit
 def measured_scale(scale: Position, record: Record) -> Position:
     """σ⁴ = Var x / Var ∇U, which holds for a Gaussian even before it has been crossed (Seyboldt 2024).
 

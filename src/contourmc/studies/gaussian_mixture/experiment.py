@@ -40,7 +40,10 @@ class Method(NamedTuple):
 
 
 def kernels(quick: bool) -> dict[str, Kernel]:
-    """The methods compared; a quick run does without `ksgld_step`. At ζ = 0 CSGLD makes the same steps as SGLD, and counts the visits to each bin."""
+    """The methods compared; a quick run does without `ksgld_step`.
+
+    At ζ = 0 CSGLD makes the same steps as SGLD, and counts the visits to each bin.
+    """
     ours: dict[str, Any] = dict(step_size=0.1, partition=OURS, scheme="right")
     papers: dict[str, Any] = dict(step_size=0.1, partition=PAPERS, scheme="left", weights="step", zeta=0.75)
     compared: dict[str, Kernel] = {
