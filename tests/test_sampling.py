@@ -1,6 +1,7 @@
 """`sample`: bad input, bad luck, interruption."""
 
 import os
+import pickle
 import signal
 
 import jax
@@ -83,6 +84,7 @@ def test_a_divergence_is_found_and_named(fuses, monkeypatch):
     assert draws.shape[1] == step - 1 > 0  # nothing is lost before it
     assert np.isfinite(draws).all()
     assert np.isfinite(error.samples.energies).all()
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # it comes back from another process
 
 
 def test_the_step_of_a_divergence_is_exact(monkeypatch):
@@ -162,10 +164,35 @@ def test_a_run_that_is_advanced_step_by_step_is_the_same():
 
 
 @pytest.mark.usefixtures("untyped")
-@pytest.mark.parametrize("steps", [0, -1, 2.5, 101])
-def test_a_run_cannot_be_advanced_beyond_its_end(steps):
+@pytest.mark.parametrize("steps", [0, -1, 2.5, "all"])
+def test_a_number_of_steps_that_makes_no_sense_is_named(steps):
     with pytest.raises(ValueError, match="steps"):
         cm.start(ENERGY, **GOOD).advance(steps)
+
+
+def test_a_run_is_not_advanced_beyond_its_end_nor_after_it_is_closed():
+    run = cm.start(ENERGY, **GOOD)
+    run.advance(60)
+    run.advance(60)  # 40 of them
+    assert run.step == 100
+    with pytest.raises(ValueError, match="all of its 100 steps"):
+        run.advance(1)
+    closed = cm.start(ENERGY, **GOOD)
+    closed.advance(50)
+    closed.close()
+    with pytest.raises(ValueError, match="closed"):
+        closed.advance(1)
+    assert closed.samples().energies.shape == (2, 40)
+
+
+def test_there_are_no_estimates_before_the_end_of_burn_in():
+    run = cm.start(ENERGY, **GOOD)
+    run.advance(5)
+    samples = run.samples()
+    for estimate in (samples.mean, samples.variance, samples.standard_error, samples.ess):
+        with pytest.raises(ValueError, match="no draw was kept"):
+            estimate()
+    assert not samples.diagnose().ok
 
 
 def test_progress_is_quiet_unless_asked(capfd):

@@ -9,6 +9,7 @@ from benchmarks.gallery import langevin, measure, report
 from benchmarks.gallery.outcome import Budget, NotFiniteError, mass_error
 
 import contourmc as cm
+from contourmc.draws.basins import Basins
 from contourmc.problems import Problem, gallery
 
 MIXTURE = gallery()["mixture"]
@@ -18,7 +19,8 @@ def contour(problem: Problem, steps: int, chains: int, seed: int) -> cm.Samples:
     """Settings by hand, in the place of those that `sample` finds."""
     kernel = cm.csgld(0.1, cm.Partition(low=2.0, width=1.0, bins=20))
     run = cm.sample(problem.energy, init=float(problem.start), steps=steps, kernel=kernel, chains=chains, seed=seed)
-    return dataclasses.replace(run, settings=run.settings | {"step_size": 0.1, "automatic": {"scale": 1.0}})
+    basins = Basins(np.zeros(1), np.zeros(1), np.ones(()))
+    return dataclasses.replace(run, settings=run.settings | {"step_size": 0.1, "automatic": {}}, basins=basins)
 
 
 def test_error_of_exact_draws_is_small_and_weights_count():

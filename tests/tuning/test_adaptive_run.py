@@ -11,8 +11,8 @@ from contourmc._core.progress import Progress
 from contourmc.draws.samples import Samples
 from contourmc.problems import GaussianMixture, gallery
 from contourmc.tuning import adaptive_run, adaptive_state
-from contourmc.tuning.adaptive_state import LEARNING, ROUNDS, Bins
-from contourmc.tuning.conclusions import Conclusions
+from contourmc.tuning.adaptive_state import LEARNING, ROUNDS
+from contourmc.tuning.conclusions import Bins, Conclusions
 from contourmc.tuning.rebinning import bins_to_add, rebin
 
 PROBLEMS = gallery()
@@ -211,9 +211,7 @@ def pretend(monkeypatch, partition, start, scale=1.0, step_size=0.2):
             step_size=step_size,
             scale=jnp.full(start.shape, scale, jnp.float32),
             acceptance=0.9,
-            low=partition.low,
-            width=partition.width,
-            bins=partition.bins,
+            bins=Bins(partition.low, partition.width, partition.bins),
             temperature=2.0,
             escaped=0.0,
             minima=start[None],
@@ -221,8 +219,7 @@ def pretend(monkeypatch, partition, start, scale=1.0, step_size=0.2):
             starts=jnp.broadcast_to(start, (self.chains, *start.shape)),
             steps=self.steps // 10,
         )
-        bins = Bins(partition.low, partition.width, partition.bins)
-        return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
+        return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=found.bins, spent=found.steps))
 
     monkeypatch.setattr(adaptive_run.AdaptiveRun, "_after_chunk", after_chunk)
 
@@ -256,7 +253,7 @@ def test_a_deeper_basin_that_the_pilot_missed(monkeypatch):
     changes = run.settings["automatic"]["changes"]
     assert changes
     assert all("extended" in change for change in changes)
-    assert run.partition.low < 1.5
+    assert run.partition.low < 2.2  # three bins or more; one of four bins would not have been extended
     check_bookkeeping(run, 100_000)
     assert moving(run) > 0.1
     assert on_the_right(run) == pytest.approx(0.7, abs=0.15)
@@ -369,7 +366,7 @@ def test_bad_input_names_the_argument(changes, words):
         cm.sample(gaussian, **(dict(init=0.0, steps=2000) | changes))
 
 
-@pytest.mark.parametrize("stage", ["pilot", "learning θ", "sampling"])
+@pytest.mark.parametrize("stage", ["pilot", "learning", "sampling"])
 def test_ctrl_c_returns_what_there_is(monkeypatch, stage):
     """The interrupt comes with the second report of a stage; test_sampling sends a real signal."""
     seen = []
@@ -383,7 +380,7 @@ def test_ctrl_c_returns_what_there_is(monkeypatch, stage):
     run = cm.sample(MIXTURE.energy, init=-6.0, steps=STEPS, chains=CHAINS)
     assert seen[-1] == stage
     assert run.interrupted
-    assert run.stage == stage.split()[0]
+    assert run.stage == stage
     assert run.trajectory.steps[-1] < STEPS
     assert (run.energies.shape[1] > 0) == (stage != "pilot")
     diagnosis = run.diagnose()

@@ -53,9 +53,9 @@ def test_the_step_size_is_one_that_the_metropolis_test_accepts(gaussian):
 
 def test_low_lies_among_the_energies_at_temperature_1(gaussian):
     """Those are ½χ² with 5 degrees of freedom: from 0, 90% of them below 4.6 and 99.4% below 8."""
-    assert 0.3 < gaussian.partition.low < 4.6  # 1% of the energies lie below 0.3
-    assert gaussian.partition.high > 8
-    assert gaussian.partition.width < 4
+    assert 0.3 < gaussian.bins.partition.low < 4.6  # 1% of the energies lie below 0.3
+    assert gaussian.bins.partition.high > 8
+    assert gaussian.bins.partition.width < 4
 
 
 def test_one_minimum_is_found_where_there_is_one(gaussian):
@@ -67,12 +67,12 @@ def test_one_minimum_is_found_where_there_is_one(gaussian):
 
 def test_the_same_key_gives_the_same_pilot(gaussian):
     again = explore(GAUSSIAN, starts(np.zeros(5)), KEY, STEPS)
-    assert again.partition == gaussian.partition
+    assert again.bins.partition == gaussian.bins.partition
     assert again.step_size == gaussian.step_size
     for name in ("scale", "starts", "minima", "minimum_energies"):
         np.testing.assert_array_equal(getattr(again, name), getattr(gaussian, name))
     other = explore(GAUSSIAN, starts(np.zeros(5)), jax.random.key(1), STEPS)
-    assert other.partition != gaussian.partition
+    assert other.bins.partition != gaussian.bins.partition
 
 
 def test_a_given_step_size_is_kept():
@@ -112,7 +112,7 @@ def test_both_minima_of_the_double_well():
     np.testing.assert_allclose(found.minimum_energies, [-0.424, 0.424], atol=0.3)  # the lowest first
     assert found.escaped > 0.2
     assert found.temperature in TEMPERATURES
-    assert found.partition.high > 20
+    assert found.bins.partition.high > 20
     # the starts of the chains lie in both wells, so that no basin is taken for all there is
     assert 0 < np.mean(found.starts[:, 0] > 0) < 1
 
@@ -125,10 +125,10 @@ def test_the_partition_covers_the_barrier_of_the_papers_mixture():
     line = jnp.linspace(-6, 4, 1001)
     barrier = float(jnp.max(jax.vmap(problem.energy)(line)))
     assert 10 < barrier < 20
-    assert found.partition.high > barrier
+    assert found.bins.partition.high > barrier
     draws = np.random.default_rng(0).normal(size=5000) + np.repeat([-6.0, 4.0], [2000, 3000])
     energies = np.asarray(jax.vmap(problem.energy)(jnp.asarray(draws, jnp.float32)))
-    assert energies.min() < found.partition.low < np.quantile(energies, 0.9)
+    assert energies.min() < found.bins.partition.low < np.quantile(energies, 0.9)
     assert len(found.minima) == 2
     np.testing.assert_allclose(np.sort(found.minima), [-6, 4], atol=0.3)
 
@@ -139,5 +139,5 @@ def test_noisy_energies_have_no_scale_and_keep_their_step_size():
     found = explore(target, starts(-6.0, 4), KEY, STEPS, 0.1)
     assert found.scale is None
     assert found.step_size == 0.1
-    assert found.partition.high > 10
+    assert found.bins.partition.high > 10
     assert found.steps <= STEPS

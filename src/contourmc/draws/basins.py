@@ -23,16 +23,17 @@ class Basins:
     def masses(self, draws: Position, weights: Float[np.ndarray, "chains draws"]) -> Float[np.ndarray, "chains basins"]:
         """The weight of the draws nearest to each minimum; the sum over all chains and basins is 1."""
         every = max(1, weights.shape[1] // 2000)  # 2,000 draws of a chain are enough
-        minima = self._vectors(self.minima, 1)
-        positions = self._vectors(jax.tree.map(lambda leaf: leaf[:, ::every], draws), 2)
+        minima = scaled_vectors(self.minima, self.scale, 1)
+        positions = scaled_vectors(jax.tree.map(lambda leaf: leaf[:, ::every], draws), self.scale, 2)
         distances = np.stack([np.sum((positions - minimum) ** 2, axis=-1) for minimum in minima], axis=-1)
         pairs = zip(distances.argmin(axis=-1), weights[:, ::every], strict=True)
         masses = np.stack([np.bincount(nearest, chain, minlength=len(minima)) for nearest, chain in pairs])
         return masses / masses.sum()
 
-    def _vectors(self, positions: Position, axes: int) -> np.ndarray:
-        """Positions as vectors in units of the scale, after `axes` leading axes."""
-        leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(positions)]
-        scales = [1.0] * len(leaves) if self.scale is None else jax.tree.leaves(self.scale)
-        flat = [np.reshape(a / np.asarray(s), (*a.shape[:axes], -1)) for a, s in zip(leaves, scales, strict=True)]
-        return np.concatenate(flat, axis=-1)
+
+def scaled_vectors(positions: Position, scale: Position | None, axes: int) -> np.ndarray:
+    """Positions as vectors of numbers in units of the scale, behind some leading axes."""
+    leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(positions)]
+    scales = [1.0] * len(leaves) if scale is None else jax.tree.leaves(scale)
+    flat = [np.reshape(a / np.asarray(s), (*a.shape[:axes], -1)) for a, s in zip(leaves, scales, strict=True)]
+    return np.concatenate(flat, axis=-1)

@@ -12,9 +12,11 @@ from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
 from contourmc.draws import estimates
 from contourmc.draws.basins import Basins
-from contourmc.draws.trajectory import Trajectory, merge
+from contourmc.draws.trajectory import Stretch, Trajectory, merge
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
+
+_NO_DRAWS = "no draw was kept: the run ended before its burn-in did"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class WeightedDraws:
 
         Where each chain learnt its own θ, those of every chain sum to 1 / chains.
         """
-        require(self.energies.shape[1] > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
+        require(self.energies.shape[1] > 0, "draws", 0, _NO_DRAWS)
         if self.comparable_weights:
             return estimates.normalise(self.log_weights.ravel()).reshape(self.log_weights.shape)
         return estimates.normalise(self.log_weights) / self.chains
@@ -90,7 +92,7 @@ class WeightedDraws:
         """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
         if self.trajectory.means is None:
             return self.expectation(lambda position: position, by_chain=by_chain)
-        whole = merge(self.trajectory)
+        whole = self._whole()
         return whole.mean if by_chain else self._over_chains(whole.log_weight, whole.mean)
 
     def variance(self) -> Position:
@@ -98,7 +100,7 @@ class WeightedDraws:
         if self.trajectory.means is None:
             mean = self.mean()
             return self.expectation(lambda position: jax.tree.map(lambda x, m: (x - m) ** 2, position, mean))
-        whole = merge(self.trajectory)
+        whole = self._whole()
         second = jax.tree.map(
             lambda square, mean, centre: square - (mean - centre) ** 2 + mean**2,
             whole.square,
@@ -107,6 +109,11 @@ class WeightedDraws:
         )
         second, mean = self._over_chains(whole.log_weight, (second, whole.mean))
         return jax.tree.map(lambda second, mean: second - mean**2, second, mean)
+
+    def _whole(self) -> Stretch:
+        """The estimates over the whole trajectory; raises if it has none, as in a pilot or in burn-in."""
+        require(bool(np.isfinite(self.trajectory.log_weights).any()), "draws", 0, _NO_DRAWS)
+        return merge(self.trajectory)
 
     def _over_chains(self, log_weight: Float[np.ndarray, " chains"], values: Any) -> Any:
         """The mean over chains, by their weights if these can be compared."""
@@ -126,7 +133,7 @@ class WeightedDraws:
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
         if by == "chains":
             require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
-            shares = self._shares(merge(self.trajectory).log_weight)
+            shares = self._shares(self._whole().log_weight)
             return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf), self.mean(by_chain=True))
         require(
             self.trajectory.means is not None,
@@ -134,6 +141,7 @@ class WeightedDraws:
             by,
             "the trajectory of a large position has no means; use by='chains'",
         )
+        self._whole()
         log_weights, means = self.trajectory.log_weights, self.trajectory.means
         if self.comparable_weights:  # as if one chain had made them all
             log_weights = log_weights.reshape(1, -1)

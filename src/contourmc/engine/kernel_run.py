@@ -103,7 +103,8 @@ class KernelRun(Run):
 
     @property
     def failure(self) -> str:
-        return "" if self._state.failure is None else str(self._state.failure)
+        failure = self._state.failure
+        return "" if failure is None else failure.message(self.length.steps_before)
 
     @property
     def positions(self) -> Position:
@@ -181,7 +182,7 @@ class KernelRun(Run):
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
         failure = _failure(bad_steps, groups) if bad else None
-        return RunState(last, groups, (*state.draws, self._kept(parts, last)), marks, failure)
+        return RunState(last, groups, (*state.draws, *self._kept(parts, last)), marks, failure)
 
     def _segments(self, program: Any, pool: ThreadPoolExecutor, last: int) -> list[Segment]:
         """One call of the compiled program for each group of chains."""
@@ -195,13 +196,13 @@ class KernelRun(Run):
         self.target.after(state.step // self.plan.block * self.plan.block)
         return parts
 
-    def _kept(self, parts: list[Segment], last: int) -> Draws:
-        """The complete draws of a segment, of all chains, on the host."""
+    def _kept(self, parts: list[Segment], last: int) -> list[Draws]:
+        """The complete draws of a segment, of all chains, on the host; an empty list if there are none."""
         count = self.length.draws_after(last) - self.length.draws_after(self._state.step)
         if count == 0:
-            return self._state.draws[0]  # none
+            return []
         draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, :count], part.draws) for part in parts]
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)
+        return [jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)]
 
     def _as_positions(self, positions: Any) -> Position:
         return positions if self.layout is None or positions is None else self.layout.to_position(positions)

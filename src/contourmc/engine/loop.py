@@ -155,8 +155,8 @@ def _block(
         inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
     )
     if plan.large:
-        # Checking all numbers at every step is too slow. After a block they are those with which the next step begins.
-        fine = _all_finite(kernel.watched(state)) | (health.bad_step > 0)
+        # Checking all numbers in every step would cost too much; after a block they are where the next step begins.
+        fine = _all_finite(kernel.watched(state)) | (health.bad_step > 0) | (last % plan.block > 0)
         health = health._replace(bad_step=jnp.where(fine, health.bad_step, last + 1))
     return Chain(chain.key, state, target_state, sums, chain.centre, totals, health), draws
 

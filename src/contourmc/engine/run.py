@@ -20,8 +20,11 @@ class DivergenceError(RuntimeError):
     """
 
     def __init__(self, message: str, samples: Samples):
-        super().__init__(message)
+        super().__init__(message, samples)
         self.samples = samples
+
+    def __str__(self) -> str:
+        return self.args[0]
 
 
 class Run(ABC):
@@ -41,7 +44,7 @@ class Run(ABC):
 
     def __init__(self, steps: int, chains: int):
         self.steps, self.chains = steps, chains
-        self._resources = ExitStack()
+        self._resources, self._closed = ExitStack(), False
 
     def hold(self, resources: ExitStack) -> None:
         """Keep open what the run needs, such as threads that read data, until the run is closed."""
@@ -83,15 +86,15 @@ class Run(ABC):
     def advance(self, steps: int | None = None, report: Report | None = None) -> None:
         """Make this many more steps of each chain; by default all that remain.
 
-        A run that tunes itself may make a few more steps than asked for during its pilot. Raises a
-        `DivergenceError` if a number is not finite.
+        It never goes beyond the last step. A run that tunes itself may make a few more steps than asked for during its
+        pilot. Raises a `DivergenceError` if a number is not finite.
         """
         remaining = self.steps - self.step
-        if steps is not None:
-            steps = require_count("steps", steps, 1, "advance by at least 1 step")
-            require(steps <= remaining, "steps", steps, f"{remaining} of {self.steps} steps remain")
+        steps = remaining if steps is None else require_count("steps", steps, 1, "advance by at least 1 step")
         if not self.failure:
-            self.advance_to(self.steps if steps is None else self.step + steps, report)
+            require(remaining > 0, "steps", steps, f"the run has made all of its {self.steps} steps")
+            require(not self._closed, "steps", steps, "the run has been closed")
+            self.advance_to(self.step + min(steps, remaining), report)
         if self.failure or self.step >= self.steps:
             self.close()
         if self.failure:
@@ -99,6 +102,7 @@ class Run(ABC):
 
     def close(self) -> None:
         """End the threads that read data for the run. Do not advance it after that; its samples remain available."""
+        self._closed = True
         self._resources.close()
 
     def __enter__(self) -> "Run":

@@ -93,12 +93,13 @@ class Failure(NamedTuple):
     energy: float
     multiplier: float
 
-    def __str__(self) -> str:
+    def message(self, steps_before: int) -> str:
+        """In words, for a run whose chains had already made some steps before its first."""
         before = f"; the last finite energy was {self.energy:.6g}, with gradient multiplier {self.multiplier:.3g}"
         return (
-            f"chain {self.chain} met a number that is not finite at step {self.step}{before if self.step > 1 else ''}."
-            " Try a smaller step_size; for a contour kernel also wider or fewer bins, or a partition that starts above"
-            " the lowest energy. The draws so far are in this error's `samples`."
+            f"chain {self.chain} met a number that is not finite at step {steps_before + self.step}"
+            f"{before if self.step > 1 else ''}. Try a smaller step_size; for a contour kernel also wider or fewer"
+            " bins, or a partition that starts above the lowest energy. The draws so far are in this error's `samples`."
         )
 
 

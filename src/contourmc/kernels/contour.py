@@ -153,7 +153,9 @@ class Contour(Kernel):
 
         For loops that hold the position themselves; the dynamics must be `IncrementalDynamics`.
         """
-        assert isinstance(self.dynamics, IncrementalDynamics), "the steps of these dynamics are not increments"
+        remedy = "its steps are not increments of the position; use sgld(...), sghmc(...) or langevin(...)"
+        require(isinstance(self.dynamics, IncrementalDynamics), "dynamics", self.dynamics, remedy)
+        assert isinstance(self.dynamics, IncrementalDynamics)
         energy, flatten = self._flattened(inputs, state.theta, energy)
         added, dynamics, info = self.dynamics.increment(inputs.dynamics, state.dynamics, energy, gradient, flatten)
         return added, *self._learnt(inputs, state, dynamics, info)
@@ -180,7 +182,12 @@ class Contour(Kernel):
         return ContourState(dynamics, theta, visits), info._replace(bin=index)
 
     def settle(self, state: ContourState) -> ContourState:
-        return state if self._omega is None else state._replace(theta=normalised(state.theta))
+        dynamics = self.dynamics.settle(state.dynamics)
+        theta = state.theta if self._omega is None else normalised(state.theta)
+        return state._replace(dynamics=dynamics, theta=theta)
+
+    def watched(self, state: ContourState) -> Any:
+        return self.dynamics.watched(state.dynamics)
 
     @property
     def _omega(self) -> Schedule | None:

@@ -99,6 +99,10 @@ class ReplicaExchange(Kernel):
     def draw(self, state: ReplicaState) -> Position:
         return state.replicas[0].position
 
+    def settle(self, state: ReplicaState) -> ReplicaState:
+        settled = zip(self.dynamics, state.replicas, strict=True)
+        return state._replace(replicas=tuple(one.settle(replica) for one, replica in settled))
+
     def watched(self, state: ReplicaState) -> tuple[Position, ...]:
         return state.position
 

@@ -45,10 +45,9 @@ from contourmc.tuning.adaptive_state import (
     SAMPLING,
     STAGES,
     AdaptiveState,
-    Bins,
     Extension,
 )
-from contourmc.tuning.conclusions import conclude
+from contourmc.tuning.conclusions import Bins, conclude
 from contourmc.tuning.rebinning import bins_to_add, rebin
 from contourmc.tuning.walkers import place
 
@@ -120,7 +119,7 @@ class AdaptiveRun(Run):
     def advance_to(self, step: int, report: Report | None) -> None:
         while self.step < step and not self.failure:
             state, run = self._now
-            stage = ("pilot", "learning θ", "sampling")[state.stage]
+            stage = STAGES[state.stage]
             if run is None:
                 self._now = self._after_chunk(state)
                 if report is not None:
@@ -161,7 +160,7 @@ class AdaptiveRun(Run):
         if after.number < len(self._plan.chunks):
             return state, None
         found = conclude(self._plan, after)
-        bins = Bins(found.low, found.width, found.bins) if state.bins is None else state.bins
+        bins = found.bins if state.bins is None else state.bins
         return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
 
     def _at_goal(self, state: AdaptiveState, run: KernelRun) -> Now:

@@ -7,9 +7,8 @@ import numpy as np
 
 from contourmc._core.describe import describe
 from contourmc.engine.state import RunState
-from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import Contour
-from contourmc.tuning.conclusions import Conclusions
+from contourmc.tuning.conclusions import Bins, Conclusions
 from contourmc.tuning.pilot import PilotState
 
 ROUNDS = 5  # looks at the partition while θ is learnt
@@ -18,18 +17,6 @@ LOOKS = 10  # and while the chains sample
 Stage = Literal["pilot", "learning", "sampling"]
 STAGES: tuple[Stage, ...] = ("pilot", "learning", "sampling")
 PILOT, LEARNING, SAMPLING = range(3)
-
-
-class Bins(NamedTuple):
-    """The numbers of a `Partition`."""
-
-    low: float
-    width: float
-    bins: int
-
-    @property
-    def partition(self) -> Partition:
-        return Partition(*self)
 
 
 class Extension(NamedTuple):

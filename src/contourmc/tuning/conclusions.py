@@ -12,11 +12,24 @@ from jaxtyping import Float
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import Position, position_size, unstack
+from contourmc.draws.basins import scaled_vectors
 from contourmc.flattening.partition import Partition
 from contourmc.tuning.pilot import PilotPlan, PilotState, Rung
 
 RELEVANT = 10.0  # a basin this much above the deepest, in typical energy, has next to no mass
 ESCAPED = 0.25  # the share of walkers outside their first basin, at a temperature that lets them out
+
+
+class Bins(NamedTuple):
+    """The numbers of a `Partition`."""
+
+    low: float
+    width: float
+    bins: int
+
+    @property
+    def partition(self) -> Partition:
+        return Partition(*self)
 
 
 class Conclusions(NamedTuple):
@@ -25,7 +38,7 @@ class Conclusions(NamedTuple):
     step_size: ε, in units of the scale squared.
     scale: σ of every coordinate, shaped like a position; None for energies that are not exact.
     acceptance: how often the Metropolis test accepted at temperature 1.
-    low, width, bins: the partition of the energies worth flattening.
+    bins: the partition of the energies worth flattening.
     temperature: at which walkers leave the basin where they began; the energies there are the highest flattened.
     escaped: the share of walkers that were in another basin, at that temperature.
     minima: the relevant minima found, stacked, the lowest first.
@@ -37,19 +50,13 @@ class Conclusions(NamedTuple):
     step_size: float
     scale: Position | None
     acceptance: float
-    low: float
-    width: float
-    bins: int
+    bins: Bins
     temperature: float
     escaped: float
     minima: Position
     minimum_energies: Float[np.ndarray, " minima"]
     starts: Position
     steps: int
-
-    @property
-    def partition(self) -> Partition:
-        return Partition(self.low, self.width, self.bins)
 
 
 def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
@@ -83,9 +90,7 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
         step_size=state.step_size,
         scale=state.scale,
         acceptance=state.settled_acceptance,
-        low=low,
-        width=width,
-        bins=2 + int(np.ceil((high - low) / width)),
+        bins=Bins(low, width, 2 + int(np.ceil((high - low) / width))),
         temperature=rung.temperature,
         escaped=float(escaped[chosen]),
         minima=jax.tree.map(lambda leaf: leaf[leaders], places),
@@ -97,11 +102,7 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
 
 def _basins(places: Position, scale: Position | None, lowest: np.ndarray) -> np.ndarray:
     """A number for each place; places within a scale of one another in every coordinate share it."""
-    leaves = jax.tree.leaves(places)
-    scales = [1.0] * len(leaves) if scale is None else [np.asarray(leaf) for leaf in jax.tree.leaves(scale)]
-    rows = np.concatenate(
-        [np.reshape(leaf / unit, (len(leaf), -1)) for leaf, unit in zip(leaves, scales, strict=True)], axis=1
-    )
+    rows = scaled_vectors(places, scale, 1)
     leaders: list[int] = []
     found = np.zeros(len(rows), int)
     for row in np.argsort(lowest, kind="stable"):
