@@ -159,19 +159,19 @@ def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
 def test_a_record_tells_where_the_chain_has_been(folder, monkeypatch):
     """Every kept draw, every visit, and log θ, from which the multipliers of the visited bins follow."""
     monkeypatch.setattr(training, "EVERY", 2)
-    setting = Setting("csghmc", epochs=6, batch_size=50, images=100, depth=1, precision="float32", dataset="cifar100")
+    setting = Setting("csghmc", epochs=6, batch_size=100, images=500, depth=1, precision="float32", dataset="cifar100")
     record = train(setting, cifar100(folder), lambda record: None)
     kernel, results, history = record["settings"]["kernel"], record["results"], record["history"]
     draws, bins = results["draws"], results["bins"]
-    assert draws["steps"] == [8, 12]  # two steps an epoch; 2 epochs of burn-in, a draw every other one
+    assert draws["steps"] == [20, 30]  # five steps an epoch; 2 epochs of burn-in, a draw every other one
     assert results["models"] == len(draws["energies"]) == len(draws["log_weights"]) == 2
     assert results["energies"] == pytest.approx([min(draws["energies"]), max(draws["energies"])], abs=0.1)
     assert results["multipliers"] == pytest.approx([min(draws["multipliers"]), max(draws["multipliers"])], abs=1e-3)
-    assert sum(bins["visits"]) == 12
+    assert sum(bins["visits"]) == 30
     total = np.zeros(200, int)
     for entry in history:
         first, visits = entry["bins"]["first"], entry["bins"]["visits"]
-        assert sum(visits) == 4
+        assert sum(visits) == 10
         assert len(entry["bins"]["log_theta"]) == len(visits)
         total[first : first + len(visits)] += visits
     assert total.tolist() == bins["visits"]
