@@ -7,7 +7,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.flattening.rules import Biased, Original, Rule, Scalable
 from contourmc.kernels.adjusted import adjusted
 from contourmc.kernels.base import Kernel
-from contourmc.kernels.contour import contour, csghmc, csgld, ksgld
+from contourmc.kernels.contour import Contour, contour, csghmc, csgld, ksgld
 from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.schedules import CyclicCosine, ExponentialDecay, Polynomial
@@ -31,6 +31,7 @@ __all__ = [
     "Biased",
     "CategoricalLikelihood",
     "ClassificationAverage",
+    "Contour",
     "CyclicCosine",
     "DivergenceError",
     "ExactEnergy",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc.engine import kernel_run
+from contourmc.engine import pace
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(53, 2)).astype(np.float32)
@@ -52,7 +52,7 @@ def test_the_draws_are_those_of_resident_data(mapped, changes, chains):
 
 def test_cutting_a_run_in_the_middle_of_blocks_does_not_change_a_bit(mapped, monkeypatch):
     whole = run(posterior(mapped))
-    monkeypatch.setattr(kernel_run, "SEGMENT_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr(pace, "SEGMENT_SECONDS", 0.0)  # a step at a time
     assert same(whole.draws, run(posterior(mapped)).draws)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("contourmc")]
     assert "on the host: float32[2], float32[]" in whole.settings["target"]["data"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc.engine import kernel_run, plan
+from contourmc.engine import pace, plan
 from contourmc.engine.cpu_single_kernel import can_fuse
 from contourmc.engine.state import start_chain
 from contourmc.engine.step import prepare_block
@@ -38,7 +38,8 @@ def test_same_seed_gives_the_same_bits_and_another_seed_does_not():
 def test_cutting_a_run_into_segments_does_not_change_a_bit(monkeypatch):
     """Segments follow the clock; with no time at all each is a single step, blocks are cut everywhere."""
     whole = run(steps=2100)
-    monkeypatch.setattr(kernel_run, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "SEGMENT_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "least_steps", lambda plan: 1)
     cut = run(steps=2100)
     assert same(whole.draws, cut.draws)
     assert same(whole.theta, cut.theta)

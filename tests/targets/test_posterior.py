@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import contourmc as cm
-from contourmc.engine import kernel_run
+from contourmc.engine import pace
 from contourmc.engine.loop import _compile_segment
 
 RANDOM = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def same(a, b):
 
 def test_cutting_a_run_in_the_middle_of_epochs_does_not_change_a_bit(monkeypatch):
     whole = run()
-    monkeypatch.setattr(kernel_run, "SEGMENT_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr(pace, "SEGMENT_SECONDS", 0.0)  # a step at a time
     cut = run()
     for field in ("draws", "energies", "theta"):
         assert same(getattr(whole, field), getattr(cut, field))

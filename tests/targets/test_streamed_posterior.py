@@ -10,7 +10,7 @@ import pytest
 
 import contourmc as cm
 from contourmc.data.batch_stream import BatchStream
-from contourmc.engine import kernel_run
+from contourmc.engine import pace
 from contourmc.engine.loop import _compile_segment
 
 RANDOM = np.random.default_rng(0)
@@ -66,7 +66,7 @@ def test_step_k_gets_batch_k_and_the_energy_is_the_formula():
 def test_runs_are_the_same_however_they_are_cut(monkeypatch):
     target = streamed(Loader())
     whole = run(target)
-    monkeypatch.setattr(kernel_run, "SEGMENT_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr(pace, "SEGMENT_SECONDS", 0.0)  # a step at a time
     assert same(whole.draws, run(target).draws)
     compiled = _compile_segment.cache_info().misses
     run(streamed(generate))

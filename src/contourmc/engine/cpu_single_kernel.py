@@ -8,6 +8,7 @@ single kernel supports fewer operations and runs on one core; `can_fuse` says wh
 step and is faster.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from math import prod
@@ -17,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
 
+_LOG = logging.getLogger(__name__)
 _ELEMENTWISE = """
 abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
 digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p logistic
@@ -31,8 +33,9 @@ _CONTROL = """
 checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while
 """
 _KNOWN = frozenset((_ELEMENTWISE + _SHAPES + _CONTROL).split())
-# A larger matrix product is faster in XLA's own routines, which use all cores.
+# A larger product is faster in XLA's own routines, which use all cores.
 _MOST_MULTIPLICATIONS = 20_000
+_LONG_SUM = 4096
 
 
 def can_fuse(function: Callable[..., Any], *arguments: Any) -> bool:
@@ -76,15 +79,17 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def compiled(lowered: Any) -> Any:
-    """A program with a single kernel, compiled without the passes that would only prepare other kernels.
+def compiled(lowered: Any) -> Any | None:
+    """A program with a single kernel, compiled; None if the compiler refuses to make it.
 
-    This takes a third less time, and the kernel is the same.
+    At first without the passes that only prepare other kernels, which takes a third less time for the same result.
     """
-    try:
-        return lowered.compile(compiler_options={"xla_cpu_use_fusion_emitters": False})
-    except jax.errors.JaxRuntimeError:  # a compiler that does not know the option
-        return lowered.compile()
+    for options in ({"xla_cpu_use_fusion_emitters": False}, {}):  # a newer compiler may not know the option
+        try:
+            return lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            _LOG.debug("the compiler refuses a single kernel: %s", error)
+    return None
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
@@ -100,8 +105,17 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def _fusible(equation: Any) -> bool:
-    if equation.primitive.name == "dot_general":
+    """Whether an operation works in a single kernel, and is not faster outside of it.
+
+    Of products those with a vector do; a sum over 4,096 numbers or more is made in several parts, which it cannot hold.
+    """
+    name = equation.primitive.name
+    if name == "dot_general":
         (contracted, _), _ = equation.params["dimension_numbers"]
-        sums = prod(equation.invars[0].aval.shape[axis] for axis in contracted)
-        return equation.outvars[0].aval.size * sums <= _MOST_MULTIPLICATIONS
-    return equation.primitive.name in _KNOWN
+        factors = [operand.aval for operand in equation.invars]
+        sums = prod(factors[0].shape[axis] for axis in contracted)
+        vector = any(factor.ndim <= 1 for factor in factors)
+        return vector and sums < _LONG_SUM and equation.outvars[0].aval.size * sums <= _MOST_MULTIPLICATIONS
+    if name.startswith("reduce_"):
+        return name in _KNOWN and equation.invars[0].aval.size < _LONG_SUM * max(equation.outvars[0].aval.size, 1)
+    return name in _KNOWN

@@ -3,7 +3,7 @@
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from contourmc._core.pytrees import Position, shape_of_one, unstack
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
 from contourmc.engine.loop import Segment, compile_segment, empty_draws
+from contourmc.engine.pace import Pace
 from contourmc.engine.plan import Plan, is_large, make_plan
 from contourmc.engine.recorder import read_mark, trajectory_of
 from contourmc.engine.run import Report, Run
@@ -25,8 +26,7 @@ from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
 
-# How often the progress bar moves and Ctrl-C takes effect; 5 times as long on a GPU, which idles between segments.
-SEGMENT_SECONDS = 0.1
+MOST_GROUPS = 32  # calls of the program in a segment
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class KernelRun(Run):
         self.layout: Layout | None = layout  # of positions that are vectors inside the run
         self.length, self.settings = length, {} if settings is None else settings
         self.compile_seconds = self.seconds = 0.0
-        self._count = min(64, plan.block)  # how many steps the next segment has time for
+        self._pace = Pace(plan)
         groups = _start_groups(target, kernel, plan, keys, positions, average, kernel_state)
         self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
 
@@ -121,11 +121,11 @@ class KernelRun(Run):
     def advance_to(self, step: int, report: Report | None) -> None:
         began, compiled_before = time.perf_counter(), self.compile_seconds
         try:
-            program = compile_segment(self.target, self.kernel, self.plan, self._state.groups[0], self.average)
+            programs = self._programs()
             self.compile_seconds += time.perf_counter() - began
             with ThreadPoolExecutor(min(_cores(), len(self._state.groups))) as pool:
                 while self._state.step < step and self._state.failure is None:
-                    self._state = self._advanced(program, pool, self._segment_end(step))
+                    self._state = self._advanced(programs, pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
                         count = self.length.steps_before + self._state.step
                         report("sampling", count, _note(self._state.draws[-1]))
@@ -152,47 +152,50 @@ class KernelRun(Run):
             flattening=flattening,
         )
 
-    def _segment_end(self, until: int) -> int:
-        """The last step of the next segment. It depends on the clock, but the result does not depend on it."""
-        plan, step, count = self.plan, self._state.step, self._count
-        last = step + min(count, plan.segment_steps)
-        if count >= plan.block:
-            last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
-        mark = (step // plan.stretch + 1) * plan.stretch
-        last = min(last, mark, until)
-        whole = last // plan.block * plan.block
-        return whole if whole > step else last  # a part of a block is a separate segment
+    def _programs(self) -> list[Any]:
+        """The compiled program for each group of chains; groups of the same size share one.
 
-    def _advanced(self, program: Any, pool: ThreadPoolExecutor, last: int) -> RunState:
+        If the compiler refuses to make a single kernel of a block, all chains become a vector.
+        """
+        programs = [self._compile(group) for group in self._state.groups]
+        if programs[0] is None:
+            self.plan = replace(self.plan, fuse=False)
+            self._pace = Pace(self.plan)
+            self._state = self._state._replace(groups=(self._state.chains,))
+            programs = [self._compile(self._state.chains)]
+        return programs
+
+    def _compile(self, group: Chain) -> Any:
+        return compile_segment(self.target, self.kernel, self.plan, group, self.average)
+
+    def _advanced(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> RunState:
         """The state after the segment that ends with step `last`; or, if a number is not finite on the way, the state
         just before that step, marked as failed.
         """
         state, began = self._state, time.perf_counter()
-        parts = self._segments(program, pool, last)
+        parts = self._segments(programs, pool, last)
         bad_steps = gather(tuple(part.chains for part in parts), lambda chain: chain.health.bad_step)
         bad = bool(np.any(bad_steps))
         if bad:
             last = int(np.min(bad_steps[bad_steps > 0])) - 1
             if last <= state.step:
                 return state._replace(failure=_failure(bad_steps, state.groups))
-            parts = self._segments(program, pool, last)
-        wanted = SEGMENT_SECONDS if jax.default_backend() == "cpu" else 5 * SEGMENT_SECONDS
-        pace = (last - state.step) / (time.perf_counter() - began)
-        self._count = int(np.clip(wanted * pace, 1, 8 * self._count))
+            parts = self._segments(programs, pool, last)
+        self._pace.measured(last - state.step, time.perf_counter() - began)
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
         failure = _failure(bad_steps, groups) if bad else None
         return RunState(last, groups, (*state.draws, *self._kept(parts, last)), marks, failure)
 
-    def _segments(self, program: Any, pool: ThreadPoolExecutor, last: int) -> list[Segment]:
+    def _segments(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> list[Segment]:
         """One call of the compiled program for each group of chains."""
         state = self._state
         first, end, burn_in = np.array([state.step + 1, last, self.length.burn_in], np.int32)
 
-        def call(group: Chain) -> Segment:
+        def call(program: Any, group: Chain) -> Segment:
             return jax.block_until_ready(program(self.target, group, first, end, burn_in, self.average))
 
-        parts = list(pool.map(call, state.groups))
+        parts = list(pool.map(call, programs, state.groups))
         self.target.after(state.step // self.plan.block * self.plan.block)
         return parts
 
@@ -225,7 +228,8 @@ def _start_groups(
 ) -> tuple[Chain, ...]:
     """The chains before their first step, in stacks that one call of the program advances.
 
-    Chains that are one CPU kernel each run on separate threads; others are one vector.
+    Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
+    vector.
     """
 
     def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
@@ -234,9 +238,9 @@ def _start_groups(
     chains = jax.vmap(start, (plan.chain_axis, plan.chain_axis, 0, 0))(target, average, keys, positions)
     if kernel_state is not None:
         chains = chains._replace(state=kernel_state)
-    if not plan.fuse:
-        return (chains,)
-    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], chains) for i in range(keys.shape[0]))
+    count = keys.shape[0]
+    size = -(-count // MOST_GROUPS) if plan.fuse else count
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i : i + size], chains) for i in range(0, count, size))
 
 
 def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, ...]) -> Draws:

@@ -38,10 +38,11 @@ class Segment(NamedTuple):
 
 def compile_segment(
     target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None = None
-) -> Callable[[Target, Chain, Any, Any, Any, Average | None], Segment]:
+) -> Callable[[Target, Chain, Any, Any, Any, Average | None], Segment] | None:
     """`run_segment` for such chains, compiled here and now, or taken from an earlier run with equal settings.
 
-    The result is called from other threads, which do not share this one's JAX configuration.
+    None if the compiler refuses to make a single kernel of a block. The program is called from other threads, which do
+    not share this one's JAX configuration.
     """
     leaves, structure = jax.tree.flatten((target, chains, average))
     return _compile_segment(kernel, plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))

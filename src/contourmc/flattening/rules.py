@@ -40,8 +40,13 @@ class Rule(ABC):
         axis: the mapped axis of chains that share one θ, which then learns from the mean of their steps (ICSGLD).
         """
         if axis is None:
-            return learn(theta, index, gain, log_omega)
-        return learn_together(theta, index, gain, log_omega, axis)
+            return learn(theta, index, gain, log_omega, self.high_order)
+        return learn_together(theta, index, gain, log_omega, axis, self.high_order)
+
+    @property
+    def high_order(self) -> float:
+        """ρ of the term ωρ·1[i ≥ J] that is added to w; 0 for none."""
+        return 0.0
 
     @abstractmethod
     def visit_power(self, zeta: float) -> float:
@@ -71,17 +76,9 @@ class Biased(Original):
     def __post_init__(self):
         require_number("rho", self.rho, "the high-order term ρ must be 0 or more", positive=False)
 
-    def update(
-        self,
-        theta: LogTheta,
-        index: Int[Array, ""],
-        gain: Float[Array, ""],
-        log_omega: Float[Array, ""],
-        axis: str | None = None,
-    ) -> LogTheta:
-        if axis is None:
-            return learn(theta, index, gain, log_omega, self.rho)
-        return learn_together(theta, index, gain, log_omega, axis, self.rho)
+    @property
+    def high_order(self) -> float:
+        return self.rho
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
 
 Weights = Literal["continuous", "step"]
+RuleOrName = Rule | Literal["original", "biased", "scalable"]
 
 DEFAULT_OMEGA = Polynomial(scale=1.0, power=0.6, offset=100.0)
 
@@ -83,7 +84,7 @@ class Contour(Kernel):
     zeta: float = 1.0
     omega: Schedule | None = DEFAULT_OMEGA
     scheme: Scheme = "smooth"
-    rule: Rule | Literal["original", "biased", "scalable"] = "original"
+    rule: RuleOrName = "original"
     weights: Weights = "continuous"
     theta: Sequence[float] | np.ndarray | None = None
     shared: bool = False
@@ -207,14 +208,43 @@ def _increment(counts: Int[Array, " bins"], index: Int[Array, ""]) -> Int[Array,
     return jax.lax.dynamic_update_index_in_dim(counts, count + 1, index, axis=0)
 
 
-def contour(dynamics: Dynamics, partition: Partition, **settings: Any) -> Contour:
-    """Flatten any dynamics; the settings are those of `Contour`."""
-    return Contour(dynamics, partition, **settings)
+def contour(
+    dynamics: Dynamics,
+    partition: Partition,
+    *,
+    zeta: float = 1.0,
+    omega: Schedule | None = DEFAULT_OMEGA,
+    scheme: Scheme = "smooth",
+    rule: RuleOrName = "original",
+    weights: Weights = "continuous",
+    theta: Sequence[float] | np.ndarray | None = None,
+    shared: bool = False,
+) -> Contour:
+    """Flatten any dynamics; the settings are explained at `Contour`."""
+    return Contour(
+        dynamics, partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights, theta=theta,
+        shared=shared,
+    )  # fmt: skip
 
 
-def csgld(step_size: Schedule, partition: Partition, *, temperature: Schedule = 1.0, **settings: Any) -> Contour:
-    """Contour SGLD; further settings (zeta, omega, scheme, rule, weights, …) are those of `Contour`."""
-    return Contour(SGLD(step_size, temperature), partition, **settings)
+def csgld(
+    step_size: Schedule,
+    partition: Partition,
+    *,
+    temperature: Schedule = 1.0,
+    zeta: float = 1.0,
+    omega: Schedule | None = DEFAULT_OMEGA,
+    scheme: Scheme = "smooth",
+    rule: RuleOrName = "original",
+    weights: Weights = "continuous",
+    theta: Sequence[float] | np.ndarray | None = None,
+    shared: bool = False,
+) -> Contour:
+    """Contour SGLD; the settings are explained at `Contour`."""
+    return Contour(
+        SGLD(step_size, temperature), partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights,
+        theta=theta, shared=shared,
+    )  # fmt: skip
 
 
 def csghmc(
@@ -223,10 +253,19 @@ def csghmc(
     *,
     temperature: Schedule = 1.0,
     momentum: float = 0.9,
-    **settings: Any,
+    zeta: float = 1.0,
+    omega: Schedule | None = DEFAULT_OMEGA,
+    scheme: Scheme = "smooth",
+    rule: RuleOrName = "original",
+    weights: Weights = "continuous",
+    theta: Sequence[float] | np.ndarray | None = None,
+    shared: bool = False,
 ) -> Contour:
-    """Contour SGHMC; further settings are those of `Contour`."""
-    return Contour(SGHMC(step_size, temperature, momentum), partition, **settings)
+    """Contour SGHMC; the settings are explained at `Contour`."""
+    return Contour(
+        SGHMC(step_size, temperature, momentum), partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule,
+        weights=weights, theta=theta, shared=shared,
+    )  # fmt: skip
 
 
 def ksgld(
@@ -235,7 +274,9 @@ def ksgld(
     theta: Sequence[float] | np.ndarray,
     *,
     temperature: Schedule = 1.0,
-    **settings: Any,
+    zeta: float = 1.0,
+    scheme: Scheme = "smooth",
+    weights: Weights = "continuous",
 ) -> Contour:
     """Contour SGLD with θ known and fixed: what CSGLD becomes once θ has been learnt."""
-    return Contour(SGLD(step_size, temperature), partition, theta=theta, **settings)
+    return Contour(SGLD(step_size, temperature), partition, zeta=zeta, scheme=scheme, weights=weights, theta=theta)
