@@ -22,7 +22,7 @@ from benchmarks.blackjax_loop import LOOPS, blackjax_loop
 from benchmarks.c_loop import c_loop
 from benchmarks.problem import BINS, MIXTURE, STEP_SIZE, THIN, csgld, logistic_regression
 from benchmarks.timing import Contender, Timing, measure
-from contourmc.engine.loop import Segment, run_segment
+from contourmc.engine.loop import Segment, compile_segment
 from contourmc.engine.plan import make_plan
 from contourmc.engine.state import start_chain
 
@@ -145,7 +145,10 @@ def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps
     first, last, burn_in = np.array([1, steps, 0], np.int32)
 
     def run() -> Segment:
-        return jax.block_until_ready(run_segment(target, kernel, plan, stack, first, last, burn_in))
+        program = compile_segment(target, kernel, plan, stack)  # at the first call; then it is looked up
+        if program is None:
+            raise RuntimeError("the compiler refuses a single kernel")
+        return jax.block_until_ready(program(target, stack, first, last, burn_in, None))
 
     return Contender(run, steps)
 
