@@ -22,6 +22,7 @@ from benchmarks.blackjax_loop import LOOPS, blackjax_loop
 from benchmarks.c_loop import c_loop
 from benchmarks.problem import BINS, MIXTURE, STEP_SIZE, THIN, csgld, logistic_regression
 from benchmarks.timing import Contender, Timing, measure
+from contourmc._core.pytrees import as_arguments
 from contourmc.engine.loop import Segment, compile_segment
 from contourmc.engine.plan import make_plan
 from contourmc.engine.state import start_chain
@@ -140,6 +141,7 @@ def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps
     """One chain in the compiled program of the library, as a long run calls it: a stretch, unless given."""
     plan = make_plan(target, kernel, start, 10_000_000, thin)
     chain = start_chain(target, kernel, jax.random.key(0), start, None, large=plan.large)
+    kernel = as_arguments(kernel)
     stack = jax.tree.map(lambda leaf: leaf[None], chain)
     steps = steps or plan.stretch
     first, last, burn_in = np.array([1, steps, 0], np.int32)
@@ -148,7 +150,7 @@ def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps
         program = compile_segment(target, kernel, plan, stack)  # at the first call; then it is looked up
         if program is None:
             raise RuntimeError("the compiler refuses a single kernel")
-        return jax.block_until_ready(program(target, stack, first, last, burn_in, None))
+        return jax.block_until_ready(program(target, kernel, stack, first, last, burn_in, None))
 
     return Contender(run, steps)
 

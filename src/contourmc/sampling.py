@@ -12,15 +12,18 @@ from jaxtyping import Array
 from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
 from contourmc._core.progress import Progress
-from contourmc._core.pytrees import Position, position_size, stack
+from contourmc._core.pytrees import Position, position_size, shape_of_one, stack
 from contourmc.draws.samples import Samples
 from contourmc.engine.kernel_run import KernelRun, Length
 from contourmc.engine.run import Run
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
+from contourmc.kernels.traced import trace_schedules
 from contourmc.predictions.average import Average
-from contourmc.targets.base import Target, check_position, check_target
+from contourmc.predictions.traced import trace_average
+from contourmc.targets.base import Target, check_position, check_starts
 from contourmc.targets.energies import Energy, as_target
+from contourmc.targets.traced import trace_target
 from contourmc.tuning.adaptive_run import AdaptiveRun
 
 
@@ -104,17 +107,13 @@ def start(
 
     All arguments are those of `sample`.
     """
-    per_chain = isinstance(target, Sequence)
-    if isinstance(target, Sequence):
-        _check_lists(len(target), average, kernel, chains)
-        chains = len(target)
-        target = stack("target", [as_target(one) for one in target])
-        averages = stack("average", average) if isinstance(average, Sequence) else None
-    else:
-        target = as_target(target)
-        remedy = "give one Average, or a list of them with a list of targets"
-        require(not isinstance(average, Sequence), "average", "a list", remedy)
-        averages = None if isinstance(average, Sequence) else average
+    given_targets: Any = target
+    per_chain = isinstance(given_targets, (list, tuple))
+    if per_chain:
+        _check_lists(len(given_targets), average, kernel, chains)
+        chains = len(given_targets)
+    targets = [as_target(one) for one in (given_targets if per_chain else [given_targets])]
+    averages = _averages(average, per_chain)
     given = kernel is None or isinstance(kernel, Kernel)
     require(given, "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...), or none")
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
@@ -124,31 +123,38 @@ def start(
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
     if kernel is None:
-        _check_automatic(target, partition, step_size, steps, burn_in)
+        _check_automatic(targets[0], partition, step_size, steps, burn_in)
     else:
         for argument, value in (("partition", partition), ("step_size", step_size)):
             require(value == "auto", argument, value, "it belongs to the kernel: give it there, or give no kernel")
 
     keys = _fold_in_each(jax.random.key(seed), np.arange(chains))
     positions = _starts(init, keys, per_chain_init)
-    thin = _choose_thin(thin, steps - burn_in, positions, average is not None, store)
+    thin = _choose_thin(thin, steps - burn_in, positions, bool(averages), store)
     length = Length(steps, burn_in, thin)
     settings = {
-        "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin, "target": describe(target),
+        "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
+        "target": describe(targets[0]),
     }  # fmt: skip
+    one = shape_of_one(positions)
+    traced = [trace_target(each, one) for each in targets]
+    drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
+    added = [trace_average(each, one, drawn) for each in averages]
+    target = stack("target", traced) if per_chain else traced[0]
+    average = stack("average", added) if per_chain and added else added[0] if added else None
     with ExitStack() as resources:
         resources.enter_context(target.session())
-        check_target(target, positions, per_chain=per_chain)
+        check_starts(target, positions, per_chain=per_chain)
         if kernel is None:
             run = AdaptiveRun(
-                target, positions, keys, length, average=averages, store=store, settings=settings,
+                target, positions, keys, length, average=average, store=store, settings=settings,
                 partition=partition if isinstance(partition, Partition) else None,
                 step_size=None if isinstance(step_size, str) else float(step_size),
             )  # fmt: skip
         else:
             run = KernelRun(
-                target, kernel, positions, keys, length, average=averages, store=store, per_chain=per_chain,
-                settings=settings | {"kernel": describe(kernel)},
+                target, trace_schedules(kernel), positions, keys, length, average=average, store=store,
+                per_chain=per_chain, settings=settings | {"kernel": describe(kernel)},
             )  # fmt: skip
         run.hold(resources.pop_all())
     return run
@@ -164,8 +170,18 @@ def _choose_thin(thin: int | None, kept: int, positions: Position, averaged: boo
     return thin
 
 
+def _averages(average: Any, listed: bool) -> list[Average]:
+    """The averages as a list, which they are given as if targets are."""
+    given = [] if average is None else list(average) if isinstance(average, (list, tuple)) else [average]
+    remedy = "give an Average, such as ClassificationAverage(...), or a list of them with a list of targets"
+    right = all(isinstance(one, Average) for one in given) and (listed or not isinstance(average, (list, tuple)))
+    require(right, "average", [type(one).__name__ for one in given], remedy)
+    return given
+
+
 def _check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int | None) -> None:
     """Raise unless a list of `count` targets comes with a kernel, and with the same number of chains and averages."""
+    require(count > 0, "target", [], "a list needs at least one target")
     require(kernel is not None, "kernel", kernel, "a list of targets needs a kernel, such as csgld(...)")
     remedy = f"there are {count} targets in the list, one for each chain"
     require(chains is None or chains == count, "chains", chains, f"{remedy}: give as many chains, or leave it out")

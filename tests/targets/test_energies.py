@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from contourmc import ExactEnergy, NoisyEnergy, Target
-from contourmc.targets.base import check_position, check_target
+from contourmc.targets.base import check_position, check_starts
 from contourmc.targets.energies import as_target
+from contourmc.targets.traced import trace_target
 
 POSITION = {"a": jnp.array([1.0, 2.0, 3.0]), "b": jnp.float32(4.0)}
 
@@ -127,14 +128,14 @@ def stacked(count):
 
 
 def test_good_starts_pass():
-    check_target(ExactEnergy(energy), stacked(3))
-    check_target(NoisyEnergy(energy, 1.0, 1.0), stacked(3))
+    check_starts(ExactEnergy(energy), stacked(3))
+    check_starts(NoisyEnergy(energy, 1.0, 1.0), stacked(3))
 
 
 @pytest.mark.parametrize("bad", [lambda x: x["a"], lambda x: x["a"] > 0, lambda x: jnp.int32(3), lambda x: None])
 def test_an_energy_must_be_one_float(bad):
     with pytest.raises(ValueError, match=r"^target=.*one float"):
-        check_target(ExactEnergy(bad), stacked(2))
+        trace_target(ExactEnergy(bad), POSITION)
 
 
 @pytest.mark.parametrize("value", [jnp.nan, jnp.inf])
@@ -142,4 +143,4 @@ def test_a_start_without_finite_energy_is_found(value):
     starts = stacked(4)
     starts["b"] = starts["b"].at[2].set(value)
     with pytest.raises(ValueError, match=r"^init=.*chain 2"):
-        check_target(ExactEnergy(energy), starts)
+        check_starts(ExactEnergy(energy), starts)

@@ -9,13 +9,14 @@ import numpy as np
 
 
 def describe(thing: Any) -> Any:
-    """A dataclass becomes a dictionary with its kind, a function its name, a JAX array its shape.
+    """A dataclass becomes a dictionary with its kind and the fields that its `repr` shows.
 
-    Numbers and strings stay as they are, except that infinities and NaN, which JSON cannot hold, become strings.
+    A function becomes its name, a JAX array its shape. Numbers and strings stay as they are, except that infinities and
+    NaN, which JSON cannot hold, become strings.
     """
     if is_dataclass(thing) and not isinstance(thing, type):
         return {"kind": type(thing).__name__} | {
-            entry.name: describe(getattr(thing, entry.name)) for entry in fields(thing)
+            entry.name: describe(getattr(thing, entry.name)) for entry in fields(thing) if entry.repr
         }
     if isinstance(thing, jax.Array):
         return str(jax.typeof(thing))

@@ -20,8 +20,9 @@ Kind = TypeVar("Kind")
 class HoldsArrays:
     """A pytree whose leaves are the attributes that its class names: `class Mine(HoldsArrays, arrays=("data",))`.
 
-    These arrays are arguments of a compiled program, so that the program can be used again with other arrays of the
-    same shapes. All other attributes are constants of the program, and must be hashable. A subclass inherits the names.
+    These arrays and numbers are arguments of a compiled program, so that the program can be used again with others of
+    the same shapes. All other attributes are constants of the program, and must be hashable; so is a named attribute
+    that is a function, such as a schedule in place of a number. A subclass inherits the names.
     """
 
     _array_names: ClassVar[tuple[str, ...]] = ()
@@ -31,15 +32,20 @@ class HoldsArrays:
         names = cls._array_names = tuple(dict.fromkeys((*cls._array_names, *arrays)))
 
         def flatten(thing: Any) -> tuple[list[Any], Any]:
-            constants = {name: value for name, value in vars(thing).items() if name not in names}
-            return [getattr(thing, name) for name in names], tuple(constants.items())
+            held = tuple(name for name in names if not _is_function(getattr(thing, name)))
+            constants = tuple((name, value) for name, value in vars(thing).items() if name not in held)
+            return [getattr(thing, name) for name in held], (held, constants)
 
-        def unflatten(constants: Any, leaves: Any) -> Any:
-            thing = object.__new__(cls)
-            vars(thing).update(constants, **dict(zip(names, leaves, strict=True)))
+        def unflatten(described: Any, leaves: Any) -> Any:
+            thing, (held, constants) = object.__new__(cls), described
+            vars(thing).update(constants, **dict(zip(held, leaves, strict=True)))
             return thing
 
         jax.tree_util.register_pytree_node(cls, flatten, unflatten)
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and jax.tree_util.all_leaves([value])
 
 
 def stack(argument: str, things: Sequence[Kind]) -> Kind:
@@ -56,6 +62,11 @@ def stack(argument: str, things: Sequence[Kind]) -> Kind:
 def unstack(thing: Any, index: int) -> Any:
     """One of the objects that were stacked."""
     return jax.tree.map(lambda leaf: leaf[index], thing)
+
+
+def as_arguments(thing: Kind) -> Kind:
+    """The same object with its numbers as arrays, whose types are definite: Python's floats would be compiled anew."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), thing)
 
 
 def shape_of_one(things: Any) -> Any:

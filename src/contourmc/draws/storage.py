@@ -1,7 +1,6 @@
 """Draws as an xarray.Dataset, and as a netCDF file."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import jax
 import numpy as np
 
 from contourmc._core.checks import require
+from contourmc._core.describe import describe
 from contourmc.draws.basins import Basins
 from contourmc.draws.stored import Stored, restore
 from contourmc.draws.trajectory import Trajectory
@@ -67,7 +67,7 @@ def to_xarray(samples: WeightedDraws) -> Any:
         "states": json.dumps(list(variables(samples.target_states))),
         "averages": json.dumps([type(one).__name__ for one in averages]),
         "averages_listed": int(listed),
-        "flattening": json.dumps(None if samples.flattening is None else asdict(samples.flattening)),
+        "flattening": json.dumps(None if samples.flattening is None else describe(samples.flattening)),
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
         "interrupted": int(samples.interrupted),
@@ -142,5 +142,5 @@ def _average(data: Any, number: int, kind: str) -> Stored:
     return restore(kind, {name[len(prefix) :]: data[name].values for name in data if str(name).startswith(prefix)})
 
 
-def _flattening(partition: dict[str, Any], visit_power: float, fixed: bool) -> Flattening:
-    return Flattening(Partition(**partition), visit_power, fixed)
+def _flattening(kind: str, partition: dict[str, Any], **fields: Any) -> Flattening:
+    return Flattening(Partition(partition["low"], partition["width"], partition["bins"]), **fields)

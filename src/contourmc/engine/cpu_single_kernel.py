@@ -65,7 +65,7 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def probed(*arguments: Any) -> Any:
         # The compiler aborts on a single kernel with an argument that nothing reads, so all are read.
-        probe = sum(jnp.ravel(leaf)[0].astype(jnp.float32) for leaf in jax.tree.leaves(arguments))
+        probe = sum(jnp.ravel(leaf)[0].astype(jnp.float32) for leaf in jax.tree.leaves(arguments) if leaf.size)
         return function(*arguments), probe
 
     compiled = jax.jit(probed)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc._core.layout import Layout, layout_of
-from contourmc._core.pytrees import Position, shape_of_one, unstack
+from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
 from contourmc.engine.loop import Segment, compile_segment, empty_draws
@@ -90,7 +90,8 @@ class KernelRun(Run):
         self.length, self.settings = length, {} if settings is None else settings
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
-        groups = _start_groups(target, kernel, plan, keys, positions, average, kernel_state)
+        self._arguments = as_arguments(kernel)
+        groups = _start_groups(target, self._arguments, plan, keys, positions, average, kernel_state)
         self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
 
     @property
@@ -166,7 +167,7 @@ class KernelRun(Run):
         return programs
 
     def _compile(self, group: Chain) -> Any:
-        return compile_segment(self.target, self.kernel, self.plan, group, self.average)
+        return compile_segment(self.target, self._arguments, self.plan, group, self.average)
 
     def _advanced(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> RunState:
         """The state after the segment that ends with step `last`; or, if a number is not finite on the way, the state
@@ -193,7 +194,9 @@ class KernelRun(Run):
         first, end, burn_in = np.array([state.step + 1, last, self.length.burn_in], np.int32)
 
         def call(program: Any, group: Chain) -> Segment:
-            return jax.block_until_ready(program(self.target, group, first, end, burn_in, self.average))
+            return jax.block_until_ready(
+                program(self.target, self._arguments, group, first, end, burn_in, self.average)
+            )
 
         parts = list(pool.map(call, programs, state.groups))
         self.target.after(state.step // self.plan.block * self.plan.block)
@@ -222,7 +225,7 @@ class KernelRun(Run):
         return [unstack(self.average, i).finish(one) for i, one in enumerate(one_by_one)]
 
 
-@partial(jax.jit, static_argnames=("kernel", "plan"))
+@partial(jax.jit, static_argnames="plan")
 def _start_groups(
     target: Target, kernel: Kernel, plan: Plan, keys: Array, positions: Position, average: Any, kernel_state: Any
 ) -> tuple[Chain, ...]:

@@ -38,26 +38,26 @@ class Segment(NamedTuple):
 
 def compile_segment(
     target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None = None
-) -> Callable[[Target, Chain, Any, Any, Any, Average | None], Segment] | None:
+) -> Callable[[Target, Kernel, Chain, Any, Any, Any, Average | None], Segment] | None:
     """`run_segment` for such chains, compiled here and now, or taken from an earlier run with equal settings.
 
     None if the compiler refuses to make a single kernel of a block. The program is called from other threads, which do
     not share this one's JAX configuration.
     """
-    leaves, structure = jax.tree.flatten((target, chains, average))
-    return _compile_segment(kernel, plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
+    leaves, structure = jax.tree.flatten((target, kernel, chains, average))
+    return _compile_segment(plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
 
 
 @lru_cache(maxsize=16)
-def _compile_segment(kernel: Kernel, plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
+def _compile_segment(plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
     leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
-    target, chains, average = structure.unflatten(leaves)
+    target, kernel, chains, average = structure.unflatten(leaves)
     number = jax.ShapeDtypeStruct((), jnp.int32)
     lowered = run_segment.lower(target, kernel, plan, chains, number, number, number, average)
     return compiled(lowered) if plan.fuse else lowered.compile()
 
 
-@partial(jax.jit, static_argnames=("kernel", "plan"))
+@partial(jax.jit, static_argnames="plan")
 def run_segment(
     target: Target,
     kernel: Kernel,
@@ -124,7 +124,7 @@ def _block(
     inputs = prepare_block(target, kernel, chain.key, chain.state.position, first, plan.block)
     before = (first - 1) // plan.block * plan.block  # the steps before this block
 
-    def advance(inputs, carry, centre, begin, end, before, done_before, burn_in):
+    def advance(target, kernel, inputs, carry, centre, begin, end, before, done_before, burn_in):
         def body(i, carry):
             state, target_state, totals, draws, sums, health = carry
             position, watched, step = kernel.draw(state), kernel.watched(state), before + i + 1
@@ -153,7 +153,7 @@ def _block(
     loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
     carry = chain.state, chain.target_state, chain.totals, draws, chain.average, chain.health
     state, target_state, totals, draws, sums, health = loop(
-        inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
+        target, kernel, inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
     )
     if plan.large:
         # Checking all numbers in every step would cost too much; after a block they are where the next step begins.

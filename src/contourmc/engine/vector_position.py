@@ -14,34 +14,22 @@ from contourmc._core.layout import Layout
 from contourmc._core.pytrees import Position
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
+from contourmc.targets.wrapped import WrappedTarget
 
 
 @dataclass(frozen=True, eq=False)
-class VectorTarget(Target, arrays=("target",)):
+class VectorTarget(WrappedTarget):
     """A target as a function of a vector."""
 
     target: Target
     layout: Layout
 
-    def init(self) -> Any:
-        return self.target.init()
-
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
         return self.target.prepare(key, self.layout.to_position(position), steps)
-
-    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
-        energy, gradient = self.target.evaluate(inputs, self.layout.to_position(position))
-        return energy, self.layout.to_vector(gradient)
 
     def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
         energy, gradient, state = self.target.evaluate_from(inputs, self.layout.to_position(position), state)
         return energy, self.layout.to_vector(gradient), state
-
-    def drawn(self, state: Any) -> Any:
-        return self.target.drawn(state)
-
-    def after(self, step: int) -> None:
-        self.target.after(step)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """The energy partition: which subregion a point belongs to."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +9,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from contourmc._core.checks import require, require_count, require_number
+from contourmc._core.pytrees import HoldsArrays
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partition(HoldsArrays, arrays=("low", "width", "per_width")):
     """`bins` subregions of the sample space, by energy.
 
     Bin 0 is U ≤ low, bin i is low + (i−1)·width < U ≤ low + i·width, and the last bin is everything
@@ -22,11 +23,13 @@ class Partition:
         never visited falls without limit, and the gradient multiplier next to it explodes.
     width: Δu, the width of the inner bins, in units of energy.
     bins: m, the number of subregions.
+    per_width: 1/Δu, which follows from the width: a compiled loop need not divide.
     """
 
     low: float
     width: float
     bins: int
+    per_width: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self):
         finite = isinstance(self.low, (int, float, np.number)) and math.isfinite(self.low)
@@ -36,6 +39,7 @@ class Partition:
         object.__setattr__(self, "bins", bins)
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "width", float(self.width))
+        object.__setattr__(self, "per_width", 1 / self.width)
 
     def extended(self, below: int, above: int) -> "Partition":
         """The same bins, with more of them below and above, or fewer if a number is negative."""
@@ -53,7 +57,7 @@ class Partition:
 
     def level(self, energy: ArrayLike) -> Float[Array, "..."]:
         """The energy in units of the bin width, counted from `low`."""
-        return (jnp.asarray(energy) - self.low) * (1 / self.width)
+        return (jnp.asarray(energy) - self.low) * self.per_width
 
     def index(self, energy: ArrayLike) -> Int[Array, "..."]:
         """J(u) = clip(ceil((u − u₁)/Δu), 0, m−1)."""

@@ -90,7 +90,7 @@ def interpolate(
     # repeat elsewhere would make it copy all of θ in every step.
     log_psi, slope = jax.lax.cond(
         (level > 0) & (level <= last),
-        partial(read, per_width=1 / partition.width),
+        partial(read, per_width=partition.per_width),
         partial(read, per_width=0.0),
         theta.levels,
         below.astype(jnp.int32),
@@ -99,14 +99,16 @@ def interpolate(
     return log_psi + theta.offset, slope
 
 
-def _line(levels: Array, below: Array, fraction: Array, *, per_width: float) -> tuple[Array, Array]:
+def _line(levels: Array, below: Array, fraction: Array, *, per_width: float | Array) -> tuple[Array, Array]:
     """The value and slope between two knots."""
     pair = jax.lax.dynamic_slice_in_dim(levels, below, 2)
     difference = pair[1] - pair[0]
     return pair[0] + difference * fraction, difference * per_width
 
 
-def _spline(levels: Array, below: Array, fraction: Array, *, per_width: float, last: int) -> tuple[Array, Array]:
+def _spline(
+    levels: Array, below: Array, fraction: Array, *, per_width: float | Array, last: int
+) -> tuple[Array, Array]:
     """The value and slope in the bin after `below`; the outer slopes of the first and last inner bin are 0."""
     trio = jax.lax.dynamic_slice_in_dim(levels, below, 3)
     lower = jnp.where(below == 0, 0.0, trio[1] - trio[0])

@@ -68,7 +68,7 @@ class Adjusted(MomentumDynamics):
 
     def __post_init__(self):
         super().__post_init__()
-        hot = callable(self.temperature) or self.temperature > 0
+        hot = callable(self.temperature) or bool(self.temperature > 0)
         require(hot, "temperature", self.temperature, "a Metropolis test needs a temperature above 0")
 
     def init(self, position: Position) -> AdjustedState:

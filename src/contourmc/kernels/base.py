@@ -8,14 +8,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from contourmc._core.info import Info
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import HoldsArrays, Position
 from contourmc.flattening.summary import Flattening
 from contourmc.targets.base import Target
 
 CHAINS = "chains"  # the name of the axis along which chains are mapped
 
 
-class Kernel(ABC):
+class Kernel(HoldsArrays, ABC):
     """A Markov kernel for one chain, as pure functions.
 
     For your own loop, two of them are enough:
@@ -25,7 +25,9 @@ class Kernel(ABC):
 
     The engine calls the parts, so that noise and schedules are made for a block of steps at once: `prepare` gives
     what a step needs besides the state, `move` makes the step, `settle` removes rounding from the state now and then.
-    Kernels are frozen dataclasses: equal settings compile once.
+    Kernels are frozen dataclasses. The numbers and other kernels that a class names, as in `class Mine(Kernel,
+    arrays=("step_size",))`, are arguments of the compiled program, which can be used again with others; all other
+    settings are constants of it, and must be hashable.
     """
 
     @abstractmethod

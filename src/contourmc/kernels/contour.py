@@ -58,7 +58,7 @@ class ContourInputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Contour(Kernel):
+class Contour(Kernel, arrays=("dynamics", "partition")):
     """A dynamics whose gradient is multiplied by 1 + ζτ·s(U), while θ is learnt.
 
     At x_k, with its energy and gradient: weigh x_k by Ψ^ζ, move by the multiplied gradient, and learn θ from its bin.

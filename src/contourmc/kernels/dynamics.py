@@ -39,7 +39,7 @@ class LangevinInputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Dynamics(Kernel):
+class Dynamics(Kernel, arrays=("step_size",)):
     """A kernel that moves by a gradient at a temperature, and so can be flattened by `contour`.
 
     step_size: ε_k, above 0.

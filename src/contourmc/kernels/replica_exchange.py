@@ -45,7 +45,7 @@ class ReplicaInputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReplicaExchange(Kernel):
+class ReplicaExchange(Kernel, arrays=("dynamics",)):
     """Dynamics at temperatures τ₁ < τ₂ < …, whose neighbours exchange positions with probability
 
         min(1, exp(δ·(Ũ(x_i) − Ũ(x_j) − δσ²))),     δ = 1/τ_i − 1/τ_j,

@@ -13,7 +13,8 @@ from jaxtyping import Array, Float, Int
 
 from contourmc._core.checks import require, require_count, require_number
 
-Schedule = float | Callable[[Array], Array]
+# Inside a compiled program the number is an array.
+Schedule = float | Array | Callable[[Array], Array]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What a run can average while it goes on: a function of every kept draw, summed in the compiled loop."""
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,11 @@ class Average(HoldsArrays, ABC):
     """Sums over the kept draws of a chain, and what follows from them.
 
     Arrays that it holds are arguments of the compiled program if its class names them, as for a `Target`.
+
+    functions: the names of attributes that are functions and matter to `add` only. They are traced anew for every run.
     """
+
+    functions: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def init(self) -> Any:

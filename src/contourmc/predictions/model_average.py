@@ -46,6 +46,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     """
 
     result: ClassVar[type[Prediction]]  # what `finish` gives
+    functions: ClassVar[tuple[str, ...]] = ("predict",)
 
     predict: Callable[..., Any]
     inputs: Any

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
-from contourmc._core.pytrees import HoldsArrays, Position, shape_of_one, unstack
+from contourmc._core.pytrees import HoldsArrays, Position
 
 
 class Target(HoldsArrays, ABC):
@@ -24,9 +24,12 @@ class Target(HoldsArrays, ABC):
     `class Mine(Target, arrays=("data",))`; everything else is a constant of the program, and must be hashable.
 
     exact: whether both are without noise, so that a Metropolis test makes sense.
+    functions: the names of attributes that are functions and matter to `evaluate` only. They are traced anew for every
+        run, and programs that compute the same share compiled code.
     """
 
     exact: ClassVar[bool] = False
+    functions: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
@@ -75,12 +78,11 @@ def check_position(position: Any) -> None:
         require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
 
 
-def check_target(target: Target, positions: Position, *, per_chain: bool = False) -> None:
+def check_starts(target: Target, positions: Position, *, per_chain: bool = False) -> None:
     """Raise unless the target gives one finite energy for each of a stack of starting positions.
 
     per_chain: whether the target is a stack too, with one for each position.
     """
-    (unstack(target, 0) if per_chain else target).check(shape_of_one(positions))
     energies = np.asarray(_energies(target, positions, per_chain))
     target.after(0)
     bad = np.flatnonzero(~np.isfinite(energies))

@@ -21,6 +21,7 @@ class ExactEnergy(Target):
     """An energy function that is evaluated as it is."""
 
     exact: ClassVar[bool] = True
+    functions: ClassVar[tuple[str, ...]] = ("energy",)
     energy: Energy
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> None:
@@ -41,6 +42,7 @@ class NoisyEnergy(Target):
     energy_variance: the variance added to the energy.
     """
 
+    functions: ClassVar[tuple[str, ...]] = ("energy",)
     energy: Energy
     gradient_variance: float = 0.0
     energy_variance: float = 0.0

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ Augment = Callable[[PRNGKeyArray, Any], Any]
 class MiniBatchTarget(Target):
     """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from n of N observations."""
 
+    functions: ClassVar[tuple[str, ...]] = ("log_likelihood", "log_prior", "augment")
     log_likelihood: LogLikelihood
     log_prior: LogPrior
     augment: Augment | None

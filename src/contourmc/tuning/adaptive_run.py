@@ -198,8 +198,7 @@ class AdaptiveRun(Run):
         """Start the chains, with the scales that the pilot found."""
         kernel, found = self._kernel(state), state.found
         positions, scale = (self.starts, None) if found is None else (found.starts, found.scale)
-        kernel_state = jax.jit(jax.vmap(kernel.init))(positions)
-        kernel_state = kernel_state._replace(dynamics=place(kernel.dynamics, positions, scale))
+        kernel_state = _start_chains(kernel, positions, scale)
         return self._learn(state, kernel_state, self.length.burn_in - state.spent)
 
     def _learn(self, state: AdaptiveState, kernel_state: ContourState, steps: int) -> Now:
@@ -241,6 +240,12 @@ class AdaptiveRun(Run):
         self._past_seconds += run.seconds
         self._past_compile_seconds += run.compile_seconds
         return state._replace(spent=state.spent + run.step)
+
+
+@jax.jit
+def _start_chains(kernel: Contour, positions: Position, scale: Position | None) -> ContourState:
+    """The states of chains at rest at stacked positions."""
+    return jax.vmap(kernel.init)(positions)._replace(dynamics=place(kernel.dynamics, positions, scale))
 
 
 def _with_mean_theta(run: KernelRun) -> ContourState:

@@ -22,7 +22,7 @@ class Record(NamedTuple):
     gradient_variance: Position
 
 
-@partial(jax.jit, static_argnames="dynamics")
+@jax.jit
 def place(dynamics: Dynamics, positions: Position, scale: Position | None) -> Any:
     """The states of walkers at rest at stacked positions."""
     states = jax.vmap(dynamics.init)(positions)
@@ -32,7 +32,7 @@ def place(dynamics: Dynamics, positions: Position, scale: Position | None) -> An
     return states._replace(scale=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), scale))
 
 
-@partial(jax.jit, static_argnames=("dynamics", "chunk"))
+@partial(jax.jit, static_argnames="chunk")
 def walk(
     target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: Array, temperature: Array
 ) -> tuple[Any, Record]:

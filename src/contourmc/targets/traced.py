@@ -1,0 +1,35 @@
+"""A target whose functions were traced when a run began (see `_core/tracing.py`)."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from contourmc._core.pytrees import Position
+from contourmc._core.tracing import Traced, trace_method, with_plain_functions, without_functions
+from contourmc.targets.base import Target
+from contourmc.targets.wrapped import WrappedTarget
+
+
+class TracedTarget(WrappedTarget, arrays=("evaluation",)):
+    """target: without its functions.  evaluation: its `evaluate_from`, traced."""
+
+    def __init__(self, target: Target, evaluation: Traced):
+        self.target, self.evaluation = target, evaluation
+
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+        return self.evaluation(self.target, inputs, position, state)
+
+
+def trace_target(target: Target, position: Any) -> TracedTarget:
+    """The target as it is now, for positions of these shapes; raises if it does not give one float there."""
+    with_plain_functions(target).check(position)
+    without = without_functions(target)
+
+    def one_step(target: Target, position: Any) -> Any:
+        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
+        return jax.tree.map(lambda leaf: leaf[0], inputs), target.init()
+
+    inputs, state = jax.eval_shape(one_step, without, position)
+    return TracedTarget(without, trace_method(target, "evaluate_from", inputs, position, state))

@@ -1,0 +1,38 @@
+"""A target that changes how another is evaluated."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from contourmc._core.pytrees import Position
+from contourmc.targets.base import Target
+
+
+class WrappedTarget(Target, arrays=("target",)):
+    """All but the evaluation is that of the target inside."""
+
+    target: Target
+
+    @property
+    def exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.target.exact
+
+    def init(self) -> Any:
+        return self.target.init()
+
+    def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
+        return self.target.prepare(key, position, steps)
+
+    def evaluate(self, inputs: Any, position: Position) -> tuple[Float[Array, ""], Position]:
+        energy, gradient, _ = self.evaluate_from(inputs, position, self.init())
+        return energy, gradient
+
+    def drawn(self, state: Any) -> Any:
+        return self.target.drawn(state)
+
+    def session(self) -> AbstractContextManager[None]:
+        return self.target.session()
+
+    def after(self, step: int) -> None:
+        self.target.after(step)
