@@ -94,7 +94,7 @@ def test_extended_cannot_shrink_below_two_bins():
 def test_numbers_of_other_kinds_become_plain_ones():
     partition = Partition(low=np.float32(2), width=np.int64(1), bins=1e2)
     assert partition == Partition(2.0, 1.0, 100)
-    assert [type(value) for value in vars(partition).values()] == [float, float, int]
+    assert [type(value) for value in (partition.low, partition.width, partition.bins)] == [float, float, int]
 
 
 @pytest.mark.usefixtures("untyped")

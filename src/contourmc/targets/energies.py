@@ -89,7 +89,7 @@ def as_target(target: Target | Energy) -> Target:
 def _check_energy(energy: Energy, position: Any) -> None:
     """Raise unless the function gives one float at such a position."""
     try:
-        value = jax.eval_shape(energy, position)
+        value = jax.eval_shape(lambda x: energy(x), position)  # a new function, which JAX cannot remember
     except Exception as error:
         shapes = jax.tree.map(jnp.shape, position)
         raise ValueError(

@@ -69,7 +69,7 @@ class MiniBatchTarget(Target):
 
     def check(self, position: Any) -> None:
         """Raise unless the likelihood gives one float for each observation, and the prior a single one."""
-        returned = jax.eval_shape(self._likelihood, position, self.state, self.batch_shapes())
+        returned = jax.eval_shape(lambda *given: self._likelihood(*given), position, self.state, self.batch_shapes())
         pair = isinstance(returned, tuple) and len(returned) == 2
         remedy = "with a state, return the log likelihoods and the new state"
         require(pair, "log_likelihood", returned, remedy)
@@ -83,7 +83,7 @@ class MiniBatchTarget(Target):
             new_state,
             "the new state must have the shapes and types of the old",
         )
-        prior = jax.eval_shape(self.log_prior, position)
+        prior = jax.eval_shape(lambda given: self.log_prior(given), position)
         scalar = getattr(prior, "shape", None) == () and jnp.issubdtype(prior.dtype, jnp.floating)
         require(scalar, "log_prior", prior, "return one float: sum over all parameters")
 

@@ -18,6 +18,8 @@ from contourmc.tuning.pilot import PilotPlan, PilotState, Rung
 
 RELEVANT = 10.0  # a basin this much above the deepest, in typical energy, has next to no mass
 ESCAPED = 0.25  # the share of walkers outside their first basin, at a temperature that lets them out
+# So few different numbers that other seeds mostly give the same, for which the program is compiled already.
+INNER_BINS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 
 class Bins(NamedTuple):
@@ -82,7 +84,7 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
     low = float(np.median(at_one[:, deepest]))
     spread = float(np.sqrt(np.mean(np.var(at_one[:, relevant], axis=0))))
     high = max(float(np.quantile(rung.hot, 0.99)), low + 4 * spread)
-    width = max(min(1.5 * spread, (high - low) / 8), (high - low) / 500)
+    inner = next(count for count in INNER_BINS if count == INNER_BINS[-1] or count * 1.5 * spread >= high - low)
 
     leaders = [int(np.flatnonzero(basins == basin)[0]) for basin in np.unique(basins[relevant])]
     leaders.sort(key=lambda row: lowest[row])
@@ -90,7 +92,7 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
         step_size=state.step_size,
         scale=state.scale,
         acceptance=state.settled_acceptance,
-        bins=Bins(low, width, 2 + int(np.ceil((high - low) / width))),
+        bins=Bins(low, (high - low) / inner, 2 + inner),
         temperature=rung.temperature,
         escaped=float(escaped[chosen]),
         minima=jax.tree.map(lambda leaf: leaf[leaders], places),
