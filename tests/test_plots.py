@@ -1,5 +1,7 @@
 """Every picture can be drawn and labels its axes."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.colors import to_rgba
 
 from contourmc import plots
 from contourmc.draws.samples import Samples
@@ -67,6 +70,61 @@ def test_pictures_have_labels_and_legends(run):
         assert ax.get_ylabel()
         assert ax.get_title()
     figure.canvas.draw()
+    plt.close(figure)
+
+
+@pytest.fixture
+def nested(run) -> Samples:
+    """The same draws as one number of a dictionary, beside an array of two."""
+    draws = {"a": np.stack([run.draws, -run.draws], axis=-1), "b": run.draws**2}
+    return replace(run, draws=draws)
+
+
+def test_axes_have_the_names_of_coordinates(run, nested):
+    figure, axes = plt.subplots(2, 3)
+    plots.plot_marginal(run, ax=axes[0, 0])
+    plots.plot_marginal(nested, ax=axes[0, 1])
+    plots.plot_marginal(nested, "b", ax=axes[0, 2])
+    plots.plot_density(nested, ax=axes[1, 0])
+    plots.plot_density(nested, "b", square_of_a, ax=axes[1, 1])
+    plots.plot_density(nested, lambda x: x["a"][0], "a[1]", ax=axes[1, 2])
+    assert [ax.get_xlabel() for ax in axes.flat] == ["x", "a[0]", "b", "a[0]", "b", "function of the position"]
+    assert [ax.get_ylabel() for ax in axes[1]] == ["a[1]", "square_of_a", "a[1]"]
+    plt.close(figure)
+
+
+def square_of_a(position):
+    return position["a"][0] ** 2
+
+
+def test_a_named_coordinate_is_the_one_that_is_drawn(nested):
+    figure, ax = plt.subplots()
+    plots.plot_marginal(nested, "b", bins=5, ax=ax)
+    heights, edges = nested.histogram(lambda x: x["b"], 5)
+    (drawn,) = ax.patches
+    np.testing.assert_allclose(drawn.get_data().values, heights)  # type: ignore[attr-defined]
+    np.testing.assert_allclose(drawn.get_data().edges, edges)  # type: ignore[attr-defined]
+    plt.close(figure)
+
+
+def test_what_is_no_number_is_refused_by_name(run, nested):
+    for draw, words in (
+        (lambda: plots.plot_marginal(nested, "c"), r"coordinate='c'.*there is a\[0\], a\[1\], b"),
+        (lambda: plots.plot_density(run), "coordinate=None.*there is x:"),
+        (lambda: plots.plot_marginal(nested, lambda x: x["a"]), "to one number"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            draw()
+    plt.close("all")
+
+
+def test_every_move_with_a_negative_multiplier_is_red(run):
+    """However small it is: where energies are flattened well, all are near 0."""
+    figure, ax = plt.subplots()
+    plots.plot_trace(replace(run, multipliers=np.tile([-1e-3, 1e-3, 1e-3, 1.0], (2, 250))), ax=ax)
+    colours = {tuple(colour) for colour in ax.collections[0].get_facecolors()}  # type: ignore[attr-defined]
+    assert colours == {to_rgba(plots.RED), to_rgba(plots.BLUE)}
+    assert [text.get_text() for text in ax.get_legend().texts] == ["drift uphill, 25%", "downhill, 75%"]  # type: ignore[union-attr]
     plt.close(figure)
 
 

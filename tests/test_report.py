@@ -1,6 +1,7 @@
 """The report of a run, from draws whose numbers are known."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,6 +39,7 @@ def samples() -> Samples:
         steps=1 + np.arange(STEPS),
         trajectory=trajectory,
         settings={
+            "steps": STEPS,
             "seed": 3,
             "step_size": 0.25,
             "automatic": {"pilot_steps": 1234, "acceptance": 0.6, "temperature": 8.0, "changes": ["one bin more"]},
@@ -52,15 +54,15 @@ def samples() -> Samples:
 
 def test_modes_are_the_minima_with_the_mass_around_them(samples):
     """37.5% of all draws are at −1: half of the first chain, a quarter of the second."""
-    first, second = summarise(samples)["modes"]
+    first, second = summarise(samples, samples.summary())["modes"]
     assert (first["mass"], second["mass"]) == pytest.approx((0.625, 0.375))
     assert (first["energy"], second["energy"]) == (0.5, 0.75)
     assert second["minimum"] == {"a": [-1.0, 0.0], "b": 2.0}
-    assert first["spread_over_chains"] == pytest.approx(np.std([0.5, 0.75], ddof=1))
+    assert first["error"] == pytest.approx(np.std([0.5, 0.75], ddof=1) / np.sqrt(2))
 
 
 def test_every_coordinate_has_a_name_and_its_numbers(samples):
-    coordinates = summarise(samples)["coordinates"]
+    coordinates = summarise(samples, samples.summary())["coordinates"]
     assert list(coordinates) == ["a[0]", "a[1]", "b"]
     assert coordinates["a[0]"]["mean"] == pytest.approx(0.25)
     assert coordinates["a[0]"]["standard_deviation"] == pytest.approx(np.sqrt(1 - 0.25**2))
@@ -71,12 +73,12 @@ def test_every_coordinate_has_a_name_and_its_numbers(samples):
 def test_the_files_say_the_same(samples, tmp_path):
     files = write_report(samples, tmp_path, "A title")
     assert [file.name for file in files] == ["report.md", "summary.json", "picture.png", "draws.nc"]
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    assert summary["modes"] == summarise(samples)["modes"]
-    report = (tmp_path / "report.md").read_text()
+    summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert summary["modes"] == summarise(samples, samples.summary())["modes"]
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert report.startswith("# A title\n")
     assert "| a[0] | 0.25 |" in report
-    assert "| 1 | 0.625 | 0.177 | 0.5 |" in report
+    assert "| 1 | 0.625 | 0.125 | 0.5 |" in report
     assert "2 chains of 100 steps, seed 3" in report
     assert "- step size 0.25" in report
     assert "from 1 to 4, in 5 bins of width 1" in report
@@ -84,3 +86,34 @@ def test_the_files_say_the_same(samples, tmp_path):
     assert "- one bin more" in report
     assert (tmp_path / "picture.png").stat().st_size > 10_000
     np.testing.assert_allclose(Samples.load(tmp_path / "draws.nc").draws["b"], samples.draws["b"])
+
+
+def test_a_run_that_was_interrupted_says_so(samples, tmp_path):
+    settings = samples.settings | {"steps": 10 * STEPS}
+    write_report(replace(samples, interrupted=True, settings=settings), tmp_path, "A title")
+    assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["interrupted"] is True
+    assert "interrupted after 100 of 1,000 steps" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_single_draw_has_a_report(samples, tmp_path):
+    """As after an interruption: histograms of one number, and errors that are not known."""
+    one = replace(
+        samples,
+        draws={name: leaf[:1, :1] for name, leaf in samples.draws.items()},
+        energies=samples.energies[:1, :1],
+        log_weights=samples.log_weights[:1, :1],
+        multipliers=samples.multipliers[:1, :1],
+        steps=samples.steps[:1],
+        trajectory=Trajectory(
+            steps=samples.trajectory.steps,
+            log_weights=np.zeros((1, 1)),
+            means={name: leaf[:1, :1] for name, leaf in samples.draws.items()},
+            squares={name: leaf[:1, :1] ** 2 for name, leaf in samples.draws.items()},
+            centre={name: np.zeros_like(leaf[:1, 0]) for name, leaf in samples.draws.items()},
+            theta=np.full((1, 1, BINS), 1 / BINS),
+            visits=np.full((1, 1, BINS), STEPS // BINS),
+        ),
+    )
+    write_report(one, tmp_path, "A title")
+    text = (tmp_path / "summary.json").read_text(encoding="utf-8")
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))

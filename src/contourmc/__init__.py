@@ -1,6 +1,9 @@
 """contourmc: sampling distributions with many modes by contour stochastic-gradient MCMC."""
 
+from typing import TYPE_CHECKING, Any
+
 from contourmc._core.info import Info
+from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
 from contourmc.engine.run import DivergenceError, Run
 from contourmc.flattening.partition import Partition
@@ -24,6 +27,9 @@ from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
 from contourmc.targets.streamed_posterior import StreamedPosterior
 
+if TYPE_CHECKING:
+    from contourmc import plots as plots
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -33,6 +39,7 @@ __all__ = [
     "ClassificationAverage",
     "Contour",
     "CyclicCosine",
+    "DataError",
     "DivergenceError",
     "ExactEnergy",
     "ExponentialDecay",
@@ -67,3 +74,12 @@ __all__ = [
     "sgld",
     "start",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`contourmc.plots`, imported when it is first used, and Matplotlib with it."""
+    if name == "plots":
+        from importlib import import_module
+
+        return import_module("contourmc.plots")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,17 +8,22 @@ import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from contourmc._core.checks import require
+from contourmc._core.pytrees import coordinates
 from contourmc.draws.samples import Samples
+from contourmc.draws.weighted import apply
 from contourmc.flattening import theta as flattening
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import Scheme
 from contourmc.predictions.classification import ClassificationPrediction
 from contourmc.predictions.regression import RegressionPrediction
 
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#7f7f7f"
+BLUE, ORANGE, GREEN, GREY, RED = "#0072B2", "#D55E00", "#009E73", "#7f7f7f", "#C00000"
+# A number to draw: the name of a coordinate, such as x[0] or layer.bias; or a function of the position.
+Coordinate = str | Callable[[Any], Any]
 
 
 def plot_landscape(
@@ -73,7 +78,7 @@ def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> A
     """Histograms of the energies as sampled, and as weighted to the target."""
     ax = ax or plt.gca()
     energies = samples.energies.ravel()
-    edges = np.linspace(energies.min(), np.quantile(energies, 0.999), bins + 1)
+    edges = np.histogram_bin_edges(energies, bins, (energies.min(), float(np.quantile(energies, 0.999))))
     for name, weights, color in (("as sampled", None, ORANGE), ("weighted", samples.weights.ravel(), BLUE)):
         heights, _ = np.histogram(energies, edges, weights=weights, density=True)
         ax.stairs(heights, edges, color=color, fill=weights is None, alpha=0.6, lw=1.5, label=name)
@@ -83,17 +88,22 @@ def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> A
 
 
 def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes:
-    """The energy along a chain, coloured by the gradient multiplier; red moves go uphill."""
+    """The energy along a chain: red where the gradient multiplier is negative, so that the drift is uphill.
+
+    The colour shows its sign alone: in a landscape that is flattened well, it is near 0 everywhere.
+    """
     ax = ax or plt.gca()
-    multipliers = samples.multipliers[chain]
-    reach = max(1.0, float(np.quantile(np.abs(multipliers), 0.995)))
-    points = ax.scatter(
-        samples.steps, samples.energies[chain], c=multipliers, s=3, lw=0, cmap="RdYlBu",
-        norm=TwoSlopeNorm(0.0, -reach, reach), rasterized=True,
-    )  # fmt: skip
-    ax.figure.colorbar(points, ax=ax, label="gradient multiplier")
-    top = 1.05 * float(np.quantile(samples.energies[chain], 0.999))
-    ax.set(xlabel="step", ylabel="energy", title="Energy along a chain (red: uphill)", ylim=(None, top))
+    energies, uphill = samples.energies[chain], samples.multipliers[chain] < 0
+    ax.scatter(samples.steps, energies, c=np.where(uphill, RED, BLUE), s=3, lw=0, rasterized=True)
+    shares = {"drift uphill": (RED, uphill.mean()), "downhill": (BLUE, 1 - uphill.mean())}
+    handles = [
+        Line2D([], [], color=color, marker="o", ls="", label=f"{name}, {share:.0%}")
+        for name, (color, share) in shares.items()
+    ]
+    ax.legend(handles=handles, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    top = 1.05 * float(np.quantile(energies, 0.999))
+    ax.set(xlabel="step", ylabel="energy", ylim=(None, top))
+    ax.set_title("Energy along a chain", pad=24)
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.xaxis.set_major_locator(MaxNLocator(5))
     return ax
@@ -101,7 +111,7 @@ def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes
 
 def plot_marginal(
     samples: Samples,
-    coordinate: Callable[[Any], Any] | None = None,
+    coordinate: Coordinate | None = None,
     *,
     density: tuple[np.ndarray, np.ndarray] | None = None,
     bins: int | np.ndarray = 80,
@@ -109,36 +119,52 @@ def plot_marginal(
     color: str = BLUE,
     ax: Axes | None = None,
 ) -> Axes:
-    """The weighted density of one number: a function of the position, or the position if it is one.
+    """The weighted density of one number, by default of the first coordinate.
 
     density: points and values of the true density, drawn as a line.
     """
     ax = ax or plt.gca()
-    heights, edges = samples.histogram(coordinate, bins)  # type: ignore[arg-type]
+    name, values = _numbers(samples, coordinate, 0)
+    heights, edges = np.histogram(values, bins, weights=samples.weights.ravel(), density=True)
     ax.stairs(heights, edges, fill=True, color=color, alpha=0.4, label=label)
     if density is not None:
         ax.plot(*density, color="k", lw=1.2, label="truth")
-    ax.set(xlabel="x", ylabel="density", title="Marginal density")
+    ax.set(xlabel=name, ylabel="density", title=f"Marginal of {name}")
     ax.legend(frameon=False)
     return ax
 
 
 def plot_density(
     samples: Samples,
-    first: Callable[[Any], Any] = lambda x: x[0],
-    second: Callable[[Any], Any] = lambda x: x[1],
+    first: Coordinate | None = None,
+    second: Coordinate | None = None,
     *,
     bins: int = 100,
     ax: Axes | None = None,
 ) -> Axes:
-    """The weighted density of two numbers, by default the first two coordinates."""
+    """The weighted density of two numbers, by default of the first two coordinates."""
     ax = ax or plt.gca()
-    one, two = (np.ravel(jax.vmap(jax.vmap(function))(samples.draws)) for function in (first, second))
+    (first_name, one), (second_name, two) = _numbers(samples, first, 0), _numbers(samples, second, 1)
     *_, mesh = ax.hist2d(one, two, bins=bins, weights=samples.weights.ravel(), density=True, cmap="viridis")
     mesh.set_rasterized(True)
     ax.figure.colorbar(mesh, ax=ax, label="density")
-    ax.set(xlabel="x₁", ylabel="x₂", title="Weighted density")
+    ax.set(xlabel=first_name, ylabel=second_name, title="Weighted density")
     return ax
+
+
+def _numbers(samples: Samples, coordinate: Coordinate | None, usual: int) -> tuple[str, np.ndarray]:
+    """The name of a number, and its values in all draws; without a coordinate, that of the number `usual`."""
+    if callable(coordinate):
+        values = apply(coordinate, samples.positions)
+        one = values.shape == samples.energies.shape
+        require(one, "coordinate", coordinate, "give a function from a position to one number, such as lambda x: x[0]")
+        name = getattr(coordinate, "__name__", "<lambda>")
+        return "function of the position" if name == "<lambda>" else name, values.ravel()
+    found = coordinates(samples.positions, leading=2)
+    names = ", ".join([*found][:20]) + ", …" * (len(found) > 20)
+    name = next(iter([*found][usual:]), None) if coordinate is None else coordinate
+    require(name in found, "coordinate", coordinate, f"there is {names}: name one, or give a function of the position")
+    return str(name), found[str(name)].ravel()
 
 
 def plot_reliability(prediction: ClassificationPrediction, bins: int = 15, ax: Axes | None = None) -> Axes:

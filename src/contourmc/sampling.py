@@ -1,5 +1,6 @@
 """`sample`: from an energy and a start to weighted draws; and `start`, the same step by step."""
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, Literal
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.checks import require, require_count, require_number
+from contourmc._core.checks import require, require_count, require_number, require_seed
 from contourmc._core.describe import describe
 from contourmc._core.progress import Progress
 from contourmc._core.pytrees import Position, position_size, shape_of_one, stack
@@ -23,6 +24,7 @@ from contourmc.predictions.average import Average
 from contourmc.predictions.traced import trace_average
 from contourmc.targets.base import Target, check_position, check_starts
 from contourmc.targets.energies import Energy, as_target
+from contourmc.targets.minibatch import MiniBatchTarget
 from contourmc.targets.traced import trace_target
 from contourmc.tuning.adaptive_run import AdaptiveRun
 
@@ -59,7 +61,8 @@ def sample(
         need a step size.
     chains: 4 unless given, or as many as there are targets in a list.
     seed: the same seed gives the same draws on the same machine. With a kernel whose chains do not share θ, chain i
-        does not depend on `chains`.
+        does not depend on `chains`. A run that begins at the last draws of another needs another seed: with the same
+        one it meets the same noise.
     burn_in: steps at the start that no draw or estimate uses; a tenth of the steps unless given. Without a
         kernel it is the length of pilot and learning together, three tenths unless given.
     thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions, and 100
@@ -126,9 +129,15 @@ def start(
         _check_automatic(targets[0], partition, step_size, steps, burn_in)
     else:
         for argument, value in (("partition", partition), ("step_size", step_size)):
-            require(value == "auto", argument, value, "it belongs to the kernel: give it there, or give no kernel")
+            require(
+                isinstance(value, str) and value == "auto",
+                argument,
+                value,
+                "it belongs to the kernel: give it there, or give no kernel",
+            )
 
-    keys = _fold_in_each(jax.random.key(seed), np.arange(chains))
+    seed = require_seed(seed)
+    keys = _fold_in_each(_root(seed), np.arange(chains))
     positions = _starts(init, keys, per_chain_init)
     thin = _choose_thin(thin, steps - burn_in, positions, bool(averages), store)
     length = Length(steps, burn_in, thin)
@@ -167,7 +176,20 @@ def _choose_thin(thin: int | None, kept: int, positions: Position, averaged: boo
         thin = max(1, kept // min(100 if averaged else 10_000, max(1, room)))
     thin = require_count("thin", thin, 1, "give 1 or more")
     require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, so that no draw would be kept")
+    if store:
+        leaves = jax.tree.leaves(positions)
+        needed = kept // thin * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+        there = _memory()
+        remedy = f"the draws would take {needed / 2**30:,.1f} GiB, and there are {there / 2**30:,.1f} in this machine:"
+        require(needed < there, "thin", thin, f"{remedy} give a larger thin, fewer chains, or store=False")
     return thin
+
+
+def _memory() -> float:
+    """The memory of this machine in bytes; infinite if it does not say."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return float("inf")
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _averages(average: Any, listed: bool) -> list[Average]:
@@ -191,14 +213,20 @@ def _check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int |
 
 def _check_automatic(target: Target, partition: Any, step_size: Any, steps: int, burn_in: int) -> None:
     """Raise for settings with which a run cannot tune itself."""
-    bins = partition == "auto" or isinstance(partition, Partition)
+    bins = isinstance(partition, Partition) or (isinstance(partition, str) and partition == "auto")
     require(bins, "partition", partition, 'give Partition(low=…, width=…, bins=…), or "auto"')
-    if step_size != "auto":
+    given = not (isinstance(step_size, str) and step_size == "auto")
+    if given:
         require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
-    remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
-    require(target.exact or step_size != "auto", "step_size", step_size, remedy)
     remedy = "a target with a state needs a kernel, such as csghmc(...)"
     require(target.init() is None, "kernel", None, remedy)
+    if isinstance(target, MiniBatchTarget) and not target.exact:
+        remedy = "the noise of mini-batches hides the energies by which a run tunes itself. Give a kernel, such as"
+        size = "η/N, for a learning rate η of the mean loss; see docs/networks.md"
+        few = "Or put all data in one batch, which needs none"
+        require(False, "kernel", None, f"{remedy} sgld({0.1 / target.size:.2g}) or csghmc: step size {size}. {few}")
+    remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
+    require(target.exact or given, "step_size", step_size, remedy)
     remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"
     require(steps >= 1000, "steps", steps, remedy)
     remedy = f"a run that tunes itself needs at least a fifth of its {steps} steps for that"
@@ -221,6 +249,12 @@ def _starts(init: Any, keys: Array, per_chain: bool) -> Position:
         remedy = f"with per_chain_init every leaf needs a leading axis of {chains}, one entry for each chain"
         require(leaf.ndim > 0 and leaf.shape[0] == chains, "init", f"a leaf of shape {leaf.shape}", remedy)
     return jax.tree.map(jnp.asarray, init)
+
+
+def _root(seed: int) -> Array:
+    """The key of a seed; JAX makes keys of 32 bits, and the others are folded in."""
+    key = jax.random.key(np.uint32(seed % 2**32))
+    return jax.random.fold_in(key, np.uint32(seed >> 32)) if seed >> 32 else key
 
 
 _fold_in_each = jax.jit(jax.vmap(jax.random.fold_in, (None, 0)))

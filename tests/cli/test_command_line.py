@@ -32,18 +32,25 @@ GaussianMixture.grid = GaussianMixture.theta = NineModes.grid = refuse
 import importlib
 for study in (*SIMULATIONS, UCI):
     importlib.import_module(study.module)
+seen.append("matplotlib" in sys.modules)
+seen.append(contourmc.plots.plot_density.__name__)
 print(json.dumps(seen))
 """
 
 
 def test_nothing_heavy_is_imported_before_it_is_used():
-    """Neither by `import contourmc` nor by the command line; and no study computes anything when it is imported."""
+    """Neither by `import contourmc` nor by the command line; and no study computes anything when it is imported.
+
+    `contourmc.plots` is there without being imported, and Matplotlib comes with it.
+    """
     shown = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr
-    library, studies, command_line = json.loads(shown.stdout)
+    library, studies, command_line, matplotlib, plot = json.loads(shown.stdout)
     assert library == []
     assert sorted(studies) == ["contourmc.studies.base", "contourmc.studies.catalogue"]
     assert set(command_line) == {"typer", "contourmc.studies", "contourmc.cli"}
+    assert not matplotlib
+    assert plot == "plot_density"
 
 
 def test_wrong_calls_are_refused(tmp_path):

@@ -1,5 +1,7 @@
 """Energy functions and starting positions from a user's file."""
 
+import sys
+
 import jax.numpy as jnp
 import pytest
 
@@ -23,6 +25,17 @@ def mine(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(MINE)
     return file
+
+
+def test_a_file_imports_its_neighbours(tmp_path, monkeypatch):
+    """When it is loaded, and later, when its function is called."""
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "neighbour_at_once.py").write_text("scale = 2.0")
+    (tmp_path / "neighbour_later.py").write_text("shift = 1.0")
+    lines = "from neighbour_at_once import scale", "def energy(x):", " from neighbour_later import shift"
+    (tmp_path / "mine.py").write_text("\n".join([*lines, " return scale * x + shift"]))
+    energy, start = load_function(f"{tmp_path / 'mine.py'}:energy", "3.0")
+    assert float(energy(start)) == 7
 
 
 def test_positions_are_numbers_or_names(mine):

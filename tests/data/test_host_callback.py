@@ -1,4 +1,4 @@
-"""Data that stay on the host: the same draws as resident ones, errors as they are, no thread left behind."""
+"""Data that stay on the host: the same draws as resident ones, errors that say what, no thread left behind."""
 
 import threading
 
@@ -87,7 +87,7 @@ def test_resident_is_a_choice(mapped):
 def test_a_number_that_is_not_finite_is_told_when_its_row_is_read():
     x = X.copy()
     x[7, 1] = np.nan
-    with pytest.raises(ValueError, match=r"^data\[0\]='1 numbers that are not finite'"):
+    with pytest.raises(cm.DataError, match=r"^rows of the data .*: data\[0\]='1 numbers that are not finite'"):
         run(posterior((x, Y), resident=False))
 
 

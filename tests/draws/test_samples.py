@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc.draws.storage import to_xarray
 from contourmc.problems import GaussianMixture
 
 MIXTURE = GaussianMixture()
@@ -74,32 +73,6 @@ def test_files_come_back_as_they_were(run, tmp_path):
     assert back.settings == run.settings
     assert back.mean() == run.mean()
     assert str(back.diagnose()) == str(run.diagnose())
-
-
-def test_files_of_pytrees_name_their_leaves(tmp_path):
-    init = {"weights": jnp.zeros((2, 3)), "bias": jnp.zeros(2)}
-
-    def energy(x):
-        return 0.5 * jnp.sum(x["weights"] ** 2) + 0.5 * jnp.sum(x["bias"] ** 2)
-
-    run = cm.sample(energy, init=init, steps=300, kernel=cm.sghmc(0.05), chains=2)
-    back = cm.Samples.load(run.save(tmp_path / "run.nc"))
-    np.testing.assert_array_equal(back.draws["weights"], run.draws["weights"])
-    assert to_xarray(run)["weights"].dims == ("chain", "draw", "weights_0", "weights_1")
-    assert back.theta is None
-
-
-def test_loading_something_else_is_a_clear_error(tmp_path):
-    with pytest.raises(ValueError, match="no such file"):
-        cm.Samples.load(tmp_path / "none.nc")
-
-
-@pytest.mark.filterwarnings("ignore")  # ArviZ and its dependencies warn on import
-def test_arviz_gets_equally_weighted_draws(run):
-    data = run.to_arviz()
-    values = np.asarray(data["posterior"]["x"])
-    assert values.shape == run.energies.shape
-    assert np.mean(values < 0) == pytest.approx(run.expectation(lambda x: x < 0), abs=0.015)
 
 
 @pytest.mark.usefixtures("untyped")

@@ -55,7 +55,7 @@ def reference_chain(x, scale, epsilon, temperature, beta, noises, log_uniforms):
         return x[0] ** 4 / 4 + x[1] ** 2 + 0.5 * (x[2] - x[0]) ** 2
 
     path = []
-    v = beta * -force(x) + noises[0]  # the first step only evaluates the start
+    v = noises[0]  # the first step only evaluates the start
     for noise, log_uniform in zip(noises[1:], log_uniforms[1:], strict=True):
         half = v - force(x)
         new = x + h * root * scale * half

@@ -1,4 +1,8 @@
-"""Energies of every ordinary kind run, and give the same draws on both paths of the CPU."""
+"""Energies of every ordinary kind run, and give the same draws on both paths of the CPU.
+
+`python -m benchmarks.energies` samples each kind by itself. Here most of them are terms of the same energy, since every
+program takes a second or two to compile.
+"""
 
 import logging
 
@@ -6,70 +10,71 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.energies import REFUSED, SINGLE, VECTOR, difference, sampled
+from benchmarks.energy_kinds import KINDS, START, Kind
+from jax.flatten_util import ravel_pytree
 
 import contourmc as cm
 from contourmc.engine import plan
+from contourmc.targets.energies import ExactEnergy
 
-RANDOM = np.random.default_rng(0)
-
-
-def normal(*shape):
-    return jnp.asarray(RANDOM.normal(size=shape), jnp.float32)
-
-
-CENTRES, MATRIX, INPUTS, TARGETS, MANY = normal(2, 10), normal(10, 10), normal(50, 3), normal(50), normal(4096)
-ROWS, LABELS = normal(10_000, 5), jnp.asarray(RANDOM.integers(0, 2, 10_000), jnp.float32)
+ALONE = ["a convolution", "bfloat16 inside", "64-bit floats"]  # as terms, they would make the others do as they do
+SLOW = {"a matrix exponential", "an inverse", "a determinant", "a QR factor", "a linear system", "incomplete Γ"}
+TOGETHER = [name for name, kind in KINDS.items() if name not in {*ALONE, *SLOW} and not kind.x64]
 
 
-def mixture(x):
-    return -jax.nn.logsumexp(-0.5 * (((x - CENTRES) @ MATRIX) ** 2).sum(-1))
+def single(name):
+    """Whether the steps of a run with this energy would be a single kernel."""
+    position = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, KINDS[name].init))
+    return plan.make_plan(ExactEnergy(KINDS[name].energy), cm.sgld(1e-2), position, 60, 10).fuse
 
 
-def network(params):
-    hidden = jnp.tanh(INPUTS @ params["first"] + params["bias"])
-    return jnp.sum((hidden @ params["second"] - TARGETS) ** 2) + sum(jnp.sum(x**2) for x in jax.tree.leaves(params))
+def mean_of(names):
+    """The mean of energies of the same vector, repeated as often as each needs; as steep as its step size allows."""
+
+    def term(kind, x):
+        flat, unravel = ravel_pytree(kind.init)
+        return kind.energy(unravel(jnp.resize(x, flat.size))) * min(1, START.size / flat.size) * kind.step_size
+
+    return Kind(lambda x: sum(term(KINDS[name], x) for name in names) / len(names) / 1e-2, START)
 
 
-def logistic(weights):
-    logits = ROWS @ weights
-    return jnp.sum(jnp.logaddexp(0.0, logits) - LABELS * logits)
+def test_energies_that_can_be_a_single_kernel_give_the_same_draws_as_vectors():
+    names = [name for name in TOGETHER if single(name)]
+    assert len(names) >= 28
+    kind = mean_of(names)
+    (chosen, path), (vector, other) = sampled(kind), sampled(kind, vector=True)
+    assert (path, other) == (SINGLE, VECTOR)
+    assert difference(chosen, vector) <= kind.tolerance
 
 
-KINDS = {
-    "a product of matrices": (mixture, jnp.zeros(10)),
-    "a small network": (network, {"first": jnp.full((3, 8), 0.1), "bias": jnp.zeros(8), "second": jnp.full(8, 0.1)}),
-    "a sum over 4,096 numbers": (lambda x: jnp.sum((MANY - x) ** 2) / 2, 0.1),
-    "5,000 dimensions": (lambda x: jnp.sum(x**2) / 2, jnp.zeros(5000)),
-    "logistic regression on 10,000 rows": (logistic, jnp.zeros(5)),
-    "a quadratic form": (lambda x: x @ MATRIX @ MATRIX.T @ x / 2, jnp.ones(10)),
-    "a Cholesky factor": (lambda x: jnp.sum(jnp.linalg.cholesky(jnp.eye(3) * (1 + jnp.sum(x**2)))), jnp.ones(3)),
-    "a sort": (lambda x: jnp.sum(jnp.sort(x) ** 2 * jnp.arange(1, 5)), jnp.ones(4)),
-    "a Fourier transform": (lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)) ** 2), jnp.ones(8)),
-}
+def test_all_other_energies_run_as_vectors():
+    names = [name for name in TOGETHER if not single(name)]
+    samples, path = sampled(mean_of(names))
+    assert path == VECTOR
+    assert np.all(np.isfinite(samples.energies))
 
 
-def run(kind, **changes):
-    energy, init = KINDS[kind]
-    return cm.sample(energy, init=init, steps=30, kernel=cm.sgld(1e-5), chains=2, burn_in=0, thin=10, **changes)
+@pytest.mark.parametrize("name", ALONE)
+def test_both_paths_give_the_same_draws(name):
+    (chosen, path), (vector, _) = sampled(KINDS[name]), sampled(KINDS[name], vector=True)
+    assert path == (VECTOR if name == "a convolution" else SINGLE)
+    assert difference(chosen, vector) <= KINDS[name].tolerance
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_both_paths_give_the_same_draws(kind, monkeypatch):
-    """30 steps in float32, which round differently: to 1e-4."""
-    by_default = run(kind)
-    monkeypatch.setenv("CONTOURMC_FUSE", "0")
-    vectorised = run(kind)
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), by_default.draws, vectorised.draws
-    )
-    assert np.ptp(by_default.energies) > 0
+@pytest.mark.parametrize("word", ["key", "complex", "on the host", "4,096", "4,500", "00,000", "times matrix"])
+def test_what_a_single_kernel_cannot_hold_never_reaches_it(word):
+    """The compiler refuses some of these, and ends the process for others."""
+    assert not any(single(name) for name in KINDS if word in name)
 
 
 def test_a_compiler_that_refuses_the_single_kernel_costs_nothing_but_speed(monkeypatch, caplog):
     """Asked for a single kernel that it cannot make, it answers with an error; the chains are then a vector."""
-    expected = run("a product of matrices")
+    sums = KINDS["sums of 4,500 numbers in columns"]
+    expected, _ = sampled(sums)
     monkeypatch.setattr(plan, "can_fuse", lambda *_: True)
     with caplog.at_level(logging.DEBUG, "contourmc"):
-        refused = run("a product of matrices")
+        refused, path = sampled(sums)
+    assert path == REFUSED
     assert "refuses a single kernel" in caplog.text
     np.testing.assert_array_equal(refused.draws, expected.draws)

@@ -143,6 +143,7 @@ def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
     assert record["settings"]["kernel"]["kind"] == "Contour"
     assert set_of(record).name == name
     assert record["results"]["epochs"] == 2
+    assert record["results"]["interrupted"] is False
     assert record["history"][0]["average"] == record["results"]["average"]
     table = call("--table", "--out", str(tmp_path))
     for shown in (result, table):
@@ -209,8 +210,12 @@ def test_colours_are_learnt(folder, monkeypatch):
         "sam-sgd-4-epochs-batch-size-10-images-500-depth-1-precision-float32-no-crop-no-flip-no-erase-seed-0"
     )
     saved = []
-    record = train(setting, cifar10(folder), lambda record: saved.append(len(record["history"])))
-    assert saved == [1, 2]
+    record = train(
+        setting,
+        cifar10(folder),
+        lambda record: saved.append((len(record["history"]), record["results"]["interrupted"])),
+    )
+    assert saved == [(1, True), (2, False)]
     assert [entry["epoch"] for entry in record["history"]] == [2, 4]
     assert record["history"][0]["average"] is None  # still burn-in
     assert record["results"]["models"] == 1

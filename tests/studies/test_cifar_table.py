@@ -4,6 +4,7 @@ import io
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
@@ -12,7 +13,7 @@ from contourmc.cli.main import app
 from contourmc.studies.cifar.algorithms import ALGORITHMS
 from contourmc.studies.cifar.records import read_records, set_of
 from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
-from contourmc.studies.cifar.table import draw, make_table
+from contourmc.studies.cifar.table import draw, make_draws_table, make_table
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -28,6 +29,11 @@ def made_up(accuracy, algorithm="sghmc", epochs=10, done=10, seed=0, depth=3, **
     point = {"accuracy": accuracy, "nll": accuracy / 2, "ece": accuracy / 10}
     results = dict(epochs=done, best_point=point, average=point, models=3, seconds=2.0 * done)
     return {"settings": settings | {"augmentation": augmentation}, "results": results}
+
+
+def flattened(record, **rule):
+    """With the part of the kernel's description that says how θ was learnt."""
+    return record | {"settings": record["settings"] | {"kernel": {"kind": "Contour", "zeta": 1e6} | rule}}
 
 
 def shown(images, records, width=80):
@@ -52,6 +58,16 @@ def test_the_table_keeps_different_settings_apart():
     assert rows[0] == "ResNet-20 on CIFAR-10"
 
 
+def test_seeds_share_a_row_however_old_their_records_are():
+    """The first ones have the name of the rule and its ρ apart; another ρ is another setting."""
+    old = flattened(made_up(0.8, "csghmc"), rule="biased", rho=1.0)
+    new = flattened(made_up(0.9, "csghmc", seed=1), rule={"kind": "Biased", "rho": 1.0})
+    other = flattened(made_up(0.5, "csghmc", seed=1), rule={"kind": "Biased", "rho": 2.0})
+    _, rows = shown(CIFAR10, [old, new, other], width=100)
+    assert "CSGHMC 10 2 85.00±5.00 85.00±5.00 0.425±0.025 0.085±0.005 2.000" in rows
+    assert "CSGHMC 10 1 50.00 50.00 0.250 0.050 2.000" in rows
+
+
 def test_the_table_names_several_networks():
     text, rows = shown(CIFAR100, [made_up(0.5), made_up(0.4, depth=1)], width=100)
     assert "ResNet-20 and ResNet-8 on CIFAR-100" in text
@@ -72,9 +88,18 @@ def test_our_records_are_read(images):
     assert {record["settings"]["algorithm"] for record in records} == set(ALGORITHMS)
     assert all(set_of(record) is images for record in records)
     assert all(file.stat().st_size < 150_000 for file in (RESULTS / images.name).glob("*.json"))
-    shown(images, records)
+    _, rows = shown(images, records)
+    for algorithm in ALGORITHMS.values():  # every cell of the paper's table, with all seeds in one row
+        assert len([row for row in rows if row.startswith(f"{algorithm.title} 950 ")]) == 1
     panel, _ = draw(images, records).axes
     assert len(panel.get_legend().get_texts()) == len(ALGORITHMS)
+    console = Console(width=80, file=io.StringIO())
+    console.print(make_draws_table(records))
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert [line.split()[0] for line in lines[3:9]] == [algorithm.title for algorithm in ALGORITHMS.values()]
+    seeds = [record["results"] for record in records if record["settings"]["algorithm"] == "csghmc"]
+    worth = np.mean([one["effective_models_by_theta"] for one in seeds if one["epochs"] == 950])
+    assert lines[5].split()[-2:] == ["1", f"{worth:.0f}"]
 
 
 def test_the_table_shows_both_halves(monkeypatch, tmp_path):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from contourmc.studies import datasets
-from contourmc.studies.datasets import DataError
+from contourmc.studies.datasets import DatasetError
 
 
 @pytest.fixture(autouse=True)
@@ -113,34 +113,34 @@ def test_an_unknown_set_is_named():
 
 
 def test_missing_folders_and_files(tmp_path):
-    with pytest.raises(DataError, match=r"no folder .*nowhere.*CONTOURMC_DATA"):
+    with pytest.raises(DatasetError, match=r"no folder .*nowhere.*CONTOURMC_DATA"):
         datasets.uci("yacht", tmp_path / "nowhere")
-    with pytest.raises(DataError, match=r"no file .*uci/yacht/data.txt nor .*CONTOURMC_DATA"):
+    with pytest.raises(DatasetError, match=r"no file .*uci/yacht/data.txt nor .*CONTOURMC_DATA"):
         datasets.uci("yacht", tmp_path)
-    with pytest.raises(DataError, match=r"no file .*cifar-10-batches-py/test_batch"):
+    with pytest.raises(DatasetError, match=r"no file .*cifar-10-batches-py/test_batch"):
         datasets.cifar10(tmp_path)
-    with pytest.raises(DataError, match=r"no file .*cifar-100-python/test nor .*CONTOURMC_DATA"):
+    with pytest.raises(DatasetError, match=r"no file .*cifar-100-python/test nor .*CONTOURMC_DATA"):
         datasets.cifar100(tmp_path)
 
 
 def test_a_wrong_layout_is_named(cifar, cifar100):
     """CIFAR-10 in the place of CIFAR-100, a file that is missing, and a pickle of something else."""
     folder, _ = cifar100
-    with pytest.raises(DataError, match=r"no file .*cifar-10-batches-py/cifar-100-python/test"):
+    with pytest.raises(DatasetError, match=r"no file .*cifar-10-batches-py/cifar-100-python/test"):
         datasets.cifar100(cifar[0] / "cifar-10-batches-py")
     train = folder / "cifar-100-python" / "train"
     write_batch(train, 12, 3)
-    with pytest.raises(DataError, match=r"train is not of CIFAR-100 in its official layout.*fine_labels.*b'labels'"):
+    with pytest.raises(DatasetError, match=r"train is not of CIFAR-100 in its official layout.*fine_labels.*b'labels'"):
         datasets.cifar100(folder)
     write_batch(train, 12, 3, "fine_labels", 101, fine_labels=[100] * 12)
-    with pytest.raises(DataError, match=r"train is no CIFAR-100 batch: .*0 … 99"):
+    with pytest.raises(DatasetError, match=r"train is no CIFAR-100 batch: .*0 … 99"):
         datasets.cifar100(folder)
     for content in (7, [b"data", b"fine_labels"], {b"data": [[1, 2], [3]], b"fine_labels": [1, 2]}):
         train.write_bytes(pickle.dumps(content))
-        with pytest.raises(DataError, match=r"train is damaged or no CIFAR-100 batch"):
+        with pytest.raises(DatasetError, match=r"train is damaged or no CIFAR-100 batch"):
             datasets.cifar100(folder)
     train.unlink()
-    with pytest.raises(DataError, match=r"no file .*cifar-100-python/train"):
+    with pytest.raises(DatasetError, match=r"no file .*cifar-100-python/train"):
         datasets.cifar100(folder)
 
 
@@ -168,7 +168,7 @@ def test_a_pickle_that_calls_something_is_refused(cifar, cifar100, tmp_path, rea
     ):
         for file in (ten, hundred):
             file.write_bytes(pickle.dumps({b"data": thing, b"labels": [1], b"fine_labels": [1]}))
-        with pytest.raises(DataError, match=f"damaged or no CIFAR.*({words})"):
+        with pytest.raises(DatasetError, match=f"damaged or no CIFAR.*({words})"):
             read(tmp_path)
         assert not mark.exists()
 
@@ -177,7 +177,7 @@ def test_a_pickle_that_calls_something_is_refused(cifar, cifar100, tmp_path, rea
 def test_a_damaged_table(yacht, content):
     folder, _ = yacht
     (folder / "uci" / "yacht" / "data.txt").write_text(content)
-    with pytest.raises(DataError, match=r"data.txt is damaged"):
+    with pytest.raises(DatasetError, match=r"data.txt is damaged"):
         datasets.uci("yacht", folder)
 
 
@@ -185,14 +185,14 @@ def test_damaged_batches(cifar):
     folder, _ = cifar
     file = folder / "cifar-10-batches-py" / "data_batch_3"
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(DataError, match=r"data_batch_3 is damaged"):
+    with pytest.raises(DatasetError, match=r"data_batch_3 is damaged"):
         datasets.cifar10(folder)
     for changes in (dict(labels=[10] * 12), dict(labels=[1]), dict(data=np.zeros((12, 10), np.uint8))):
         write_batch(file, 12, 3, **changes)
-        with pytest.raises(DataError, match=r"data_batch_3 is no CIFAR-10 batch"):
+        with pytest.raises(DatasetError, match=r"data_batch_3 is no CIFAR-10 batch"):
             datasets.cifar10(folder)
     file.unlink()
-    with pytest.raises(DataError, match=r"no file .*data_batch_3"):
+    with pytest.raises(DatasetError, match=r"no file .*data_batch_3"):
         datasets.cifar10(folder)
 
 
@@ -210,7 +210,7 @@ def test_no_network_and_a_wrong_hash(monkeypatch, error, words):
         raise error
 
     monkeypatch.setattr(pooch, "retrieve", fail)
-    with pytest.raises(DataError, match=words):
+    with pytest.raises(DatasetError, match=words):
         datasets.uci("yacht")
 
 
@@ -234,7 +234,7 @@ def test_archives_are_checked_by_their_published_hashes(monkeypatch, cifar, cifa
 
 def test_without_pooch(monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DataError, match=r"contourmc\[data\].*CONTOURMC_DATA"):
+    with pytest.raises(DatasetError, match=r"contourmc\[data\].*CONTOURMC_DATA"):
         datasets.cifar10()
 
 

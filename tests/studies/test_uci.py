@@ -2,9 +2,13 @@
 
 import json
 
+import matplotlib
 import numpy as np
 import pytest
 from typer.testing import CliRunner
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 
 from contourmc.cli.main import app
 from contourmc.engine.run import DivergenceError
@@ -153,7 +157,8 @@ def test_the_study_writes_its_table(data, tmp_path, monkeypatch):
     assert numbers["cells"]["yacht"]["M-SGD"] is None
     np.testing.assert_allclose(numbers["paired_differences"]["yacht"]["CSGLD"], [-0.1, -0.1])
     assert len(numbers["cross_validation"]["yacht"]["CSGLD"]) > 5
-    report = (tmp_path / "out" / "report.md").read_text()
+    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "too short to judge" in report
     assert "| CSGLD − SGLD | -0.100 ± 0.000 |" in report
     assert (tmp_path / "out" / "table1.png").stat().st_size > 10_000
 
@@ -165,3 +170,16 @@ def test_missing_data_are_named(tmp_path):
     result = call("--quick", "--data", tmp_path, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "yacht/data.txt" in result.output.replace("\n", "")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("names", [("yacht",), tuple(PAPERS)], ids=len)
+def test_the_legend_fits_the_figure(names):
+    """A quick run has one data set, and a narrow figure."""
+    cell = Cell(*[[0.5, 0.7]] * 5, [0.0] * 5, [0.9, 1.1], 1.0)
+    figure = table._figure({name: dict.fromkeys(table.PAPERS_TABLE, cell) for name in names})
+    figure.canvas.draw()
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= figure.bbox.x0
+    assert legend.x1 <= figure.bbox.x1
+    plt.close(figure)

@@ -1,4 +1,4 @@
-"""Posteriors on a stream of batches: each step gets its batch, errors come as they are, threads end."""
+"""Posteriors on a stream of batches: each step gets its batch, errors name theirs, threads end."""
 
 import threading
 import time
@@ -74,12 +74,17 @@ def test_runs_are_the_same_however_they_are_cut(monkeypatch):
 
 
 def test_an_iterator_is_read_no_further_than_needed_and_cannot_come_back():
-    """80 batches are enough for 60 steps, and not for 60 more."""
-    target = streamed(batch for _ in range(16) for batch in BATCHES)
+    """Its 60 batches are enough for the 60 steps of a run, and there is no second run."""
+    target = streamed(batch for _ in range(12) for batch in BATCHES)
     run(target)
-    with pytest.raises(ValueError, match=r"^batches='an iterator that ended after \d+ batches'.*function"):
+    with pytest.raises(ValueError, match=r"^batches='an iterator that an earlier run has read'.*function"):
         run(target)
     assert no_threads()
+
+
+def test_an_iterator_that_ends_too_early_is_named():
+    with pytest.raises(cm.DataError, match=r"^batch 26 .*batches='an iterator that ended after 25 batches'.*function"):
+        run(streamed(batch for _ in range(5) for batch in BATCHES))
 
 
 def test_a_divergence_is_found_on_the_same_batches():
@@ -94,16 +99,23 @@ def test_a_divergence_is_found_on_the_same_batches():
 
 
 @pytest.mark.parametrize("more", [0, 2**15])  # a large position is a vector within a run
-def test_an_error_of_the_loader_is_raised_as_it_is(more):
+def test_an_error_of_the_loader_names_the_batch_and_keeps_the_draws(more):
     class LostError(Exception):
         pass
 
     def broken():
-        yield from BATCHES
+        yield from BATCHES * 8
         raise LostError("the disk is gone")
 
-    with pytest.raises(LostError, match="the disk is gone"):
-        run(streamed(broken), init=PARAMS | {"more": jnp.zeros(more)} if more else PARAMS)
+    settings = dict(init=PARAMS | {"more": jnp.zeros(more)} if more else PARAMS, thin=1)
+    with pytest.raises(cm.DataError, match=r"^batch 41 could not be read: LostError: the disk is gone\.") as caught:
+        run(streamed(broken), **settings)
+    assert isinstance(caught.value.__cause__, LostError)
+    drawn = caught.value.samples
+    assert drawn.interrupted
+    assert drawn.steps[-1] == 40  # all steps whose batches there were
+    whole = run(streamed(BATCHES), **settings)
+    assert same(drawn.draws, jax.tree.map(lambda leaf: leaf[:, :40], whole.draws))
     assert no_threads()
 
 
@@ -132,7 +144,6 @@ def test_a_thread_reads_ahead_and_not_too_far():
         assert [batch_of(step) for step in (2, 3, 1, 3)] == [1, 2, 0, 2]
         stream.forget(2)
         assert sorted(stream._kept) == [3]
-        assert batch_of(1) == 3  # counted anew
     assert no_threads()
 
 
@@ -146,13 +157,13 @@ def nan_batch():
 @pytest.mark.parametrize(
     ("batches", "words"),
     [
-        ([*BATCHES, (X[:3], Y[:3])], r"^batches\[0\]='an array of shape \(3, 2\)'.*\(10, 2\).*drop_last"),
-        ([*BATCHES, nan_batch()], r"^batches\[0\]='1 numbers that are not finite'"),
-        ([*BATCHES, X[:10]], r"^batches=PyTreeDef"),
+        ([*BATCHES, (X[:3], Y[:3])], r"batches\[0\]='an array of shape \(3, 2\)'.*\(10, 2\).*drop_last"),
+        ([*BATCHES, nan_batch()], r"batches\[0\]='1 numbers that are not finite'"),
+        ([*BATCHES, X[:10]], r"batches=PyTreeDef"),
     ],
 )
 def test_a_bad_batch_is_named_when_it_comes(batches, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(cm.DataError, match="^batch 6 could not be read: ValueError: " + words):
         run(streamed(batches))
 
 

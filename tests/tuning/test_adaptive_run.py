@@ -89,7 +89,11 @@ def test_the_same_seed_gives_the_same_bits(wells):
 
 def test_what_was_chosen_is_stored(wells, tmp_path):
     chosen = wells.settings["automatic"]
-    assert wells.settings["step_size"] == wells.settings["kernel"]["dynamics"]["step_size"] > 0
+    assert wells.settings["kernel"]["dynamics"]["step_size"] == {
+        "kind": "VariedStep",
+        "step_size": wells.settings["step_size"],
+    }
+    assert wells.settings["step_size"] > 0
     assert chosen["changes"] == []
     assert 0.5 < chosen["acceptance"] <= 1
     assert np.shape(chosen["scale"]) == (2,)
@@ -291,7 +295,8 @@ def test_a_partition_that_ends_too_low(monkeypatch):
     check_bookkeeping(run, 100_000)
     diagnosis = run.diagnose()
     assert not diagnosis.ok
-    assert "let the partition reach higher" in str(diagnosis)
+    assert "above the partition" in str(diagnosis)
+    assert "give partition=Partition(" in str(diagnosis)
 
 
 # --- Extending, by itself -----------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import numbers
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -25,7 +26,17 @@ def require_number(argument: str, value: Any, remedy: str, *, positive: bool) ->
     require(fine, argument, value, remedy)
 
 
+def require_seed(value: Any) -> int:
+    """A seed, as a Python int."""
+    fine = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**64
+    require(fine, "seed", value, "give a whole number from 0 to 2**64 − 1, such as seed=0")
+    return int(value)
+
+
 def _number(value: Any) -> bool:
+    """Whether this is a real number; arrays of NumPy and JAX that hold a single one are."""
+    if isinstance(value, (np.ndarray, jax.Array)):
+        return value.shape == () and jnp.issubdtype(value.dtype, jnp.floating)
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 

@@ -74,6 +74,22 @@ def shape_of_one(things: Any) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), things)
 
 
+def named_leaves(position: Any) -> dict[str, Any]:
+    """The leaves of a position by name: `x` for a bare array, else the path to it, such as `layer.bias`."""
+    named = jax.tree_util.tree_leaves_with_path(position)
+    return {jax.tree_util.keystr(path, simple=True, separator=".") or "x": leaf for path, leaf in named}
+
+
+def coordinates(position: Any, leading: int = 0) -> dict[str, Any]:
+    """The numbers of a position by name, such as `layer.bias[2]`; of several positions, along so many leading axes."""
+    leaves = {name: np.asarray(leaf) for name, leaf in named_leaves(position).items()}
+    return {
+        name + "".join(f"[{i}]" for i in index): leaf[(slice(None),) * leading + index]
+        for name, leaf in leaves.items()
+        for index in np.ndindex(leaf.shape[leading:])
+    }
+
+
 def position_size(position: Any) -> int:
     """How many numbers a position has, from the position itself or its shapes."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(position))

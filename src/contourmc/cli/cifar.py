@@ -5,19 +5,16 @@ from typing import Annotated, Any
 
 import jax
 import typer
-from rich.console import Console
 
-from contourmc.cli.output import prepare_folder, stop
+from contourmc.cli.output import console, output_folder, stop, stop_interrupted, tell_written
 from contourmc.engine.run import DivergenceError
 from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES
 from contourmc.studies.cifar.records import read_records, set_of, write_record
 from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
-from contourmc.studies.cifar.table import draw, make_table
-from contourmc.studies.datasets import DataError
+from contourmc.studies.cifar.table import draw, make_draws_table, make_table
+from contourmc.studies.datasets import DatasetError
 
 QUICK = "csghmc"  # what --quick runs if nothing is named
-
-console = Console()
 
 
 def cifar(
@@ -78,16 +75,17 @@ def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Pat
     precision = "float32" if jax.default_backend() == "cpu" else "bfloat16"
     try:
         setting = Setting(**chosen, dataset=images.name, precision=precision)
-        file = prepare_folder(out, f"{setting.name}.json", force) / f"{setting.name}.json"
-        record = train(setting, images.load(data), lambda record: write_record(file, record))
-    except (ValueError, DataError, DivergenceError) as error:
+        name = f"{setting.name}.json"
+        with output_folder(out, name, force) as folder:
+            record = train(setting, images.load(data), lambda record: write_record(folder / name, record))
+    except (ValueError, DatasetError, DivergenceError) as error:
         stop(str(error))
     if "results" not in record:
-        stop("interrupted before the first evaluation: nothing was written")
+        stop_interrupted("before the first evaluation, so nothing was written")
     console.print(make_table(images, [record]))
-    if record["results"]["epochs"] < setting.epochs:
-        console.print(f"[yellow]Interrupted after {record['results']['epochs']} of {setting.epochs} epochs.[/yellow]")
-    console.print(f"Written: {file}", highlight=False)
+    tell_written([out / name])
+    if record["results"]["interrupted"]:
+        stop_interrupted(f"after {record['results']['epochs']} of {setting.epochs} epochs")
 
 
 def _show(folders: dict[ImageSet, Path]) -> None:
@@ -104,8 +102,11 @@ def _show(folders: dict[ImageSet, Path]) -> None:
         if records:
             nothing, file = False, folder / f"{images.name}.png"
             console.print(make_table(images, records))
+            console.print()
+            console.print(make_draws_table(records))
             draw(images, records).savefig(file, dpi=130)
-            console.print(f"Written: {file}\n", highlight=False)
+            tell_written([file])
+            console.print()
     if nothing:
         looked = " and ".join(dict.fromkeys(map(str, folders.values())))
         stop(f"{looked} holds no records of runs; make one with --algorithm")

@@ -2,6 +2,7 @@
 
 import ast
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ def load_function(reference: str, init: str) -> tuple[Any, Any]:
     require(bool(path and name), "target", reference, "write FILE.py:NAME, such as mine.py:energy")
     file = Path(path)
     require(file.is_file(), "target", reference, f"there is no file {file}")
+    sys.path.insert(0, str(file.resolve().parent))  # as Python does, for imports at any time
     try:
         names = runpy.run_path(str(file))
     except Exception as error:

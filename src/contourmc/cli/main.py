@@ -4,11 +4,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from contourmc import __version__
+from contourmc.cli.interruption import end_at_second_interrupt
 from contourmc.cli.loading import load_function
-from contourmc.cli.output import prepare_folder, stop
+from contourmc.cli.output import (
+    console,
+    output_folder,
+    replace_what_cannot_be_shown,
+    stop,
+    stop_interrupted,
+    tell_written,
+)
 from contourmc.cli.reproduce import app as reproduce
 
 app = typer.Typer(
@@ -17,12 +24,11 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(reproduce, name="reproduce")
-console = Console()
 
 
 def _version(asked: bool | None) -> None:
     if asked:
-        console.print(f"contourmc {__version__}", highlight=False)
+        console.print(f"contourmc {__version__}")
         raise typer.Exit
 
 
@@ -49,7 +55,9 @@ def demo(
     """
     from contourmc.studies.demo import run_demo
 
-    run_demo(prepare_folder(out, "results.json", force), steps, chains, seed, console)
+    with output_folder(out, "results.json", force) as folder:
+        run_demo(folder, steps, chains, seed, console)
+        tell_written([folder / "demo.png", folder / "results.json"])
 
 
 @app.command()
@@ -79,19 +87,25 @@ def sample(
     from contourmc import sample as sample_energy
     from contourmc.report import write_report
 
-    try:
-        energy, start = load_function(target, init)
-        folder = prepare_folder(out or Path("results") / target.split(":")[-1], "summary.json", force)
-        run = sample_energy(energy, init=start, steps=steps, chains=chains, seed=seed)
-    except (ValueError, DivergenceError) as error:
-        stop(str(error))
-    if run.energies.shape[1] == 0:
-        stop("interrupted before the first draw: nothing was written")
-    files = write_report(run, folder, f"{target}, from {init}")
-    console.print(files[0].read_text(encoding="utf-8").split("![the run]")[0].rstrip(), highlight=False, markup=False)
-    console.print(f"Written: {', '.join(str(file) for file in files)}", highlight=False)
+    with output_folder(out or Path("results") / target.split(":")[-1], "summary.json", force) as folder:
+        try:
+            energy, start = load_function(target, init)
+            run = sample_energy(energy, init=start, steps=steps, chains=chains, seed=seed)
+        except (ValueError, DivergenceError) as error:
+            stop(str(error))
+        except SystemExit as error:
+            stop(f"target={target!r} is not possible: it calls sys.exit({error.code!r}), which ends the command")
+        if run.energies.shape[1] == 0:
+            stop_interrupted("before the first draw, so nothing was written")
+        files = write_report(run, folder, f"{target}, from {init}")
+        console.print(files[0].read_text(encoding="utf-8").split("![the run]")[0].rstrip(), soft_wrap=True)
+        tell_written(files)
+        if run.interrupted:
+            stop_interrupted("these are the draws so far")
 
 
 def main() -> None:
     """The entry point of the `contourmc` command."""
+    replace_what_cannot_be_shown()
+    end_at_second_interrupt()
     app()

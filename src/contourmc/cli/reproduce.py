@@ -6,19 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperCommand
 
-from contourmc.cli.output import prepare_folder, stop
-from contourmc.studies.base import Options, Study, write
+from contourmc.cli.output import console, output_folder, stop, stop_interrupted, tell_written
+from contourmc.studies.base import Options, Study
 from contourmc.studies.catalogue import SIMULATIONS, UCI
 
 app = typer.Typer(
     help="Reproduce an experiment of the paper: its figures, every number, and a report on each of the paper's claims.",
     no_args_is_help=True,
 )
-console = Console()
 
 Out = Annotated[Path | None, typer.Option(help="The folder for the files; by default results/NAME.")]
 Steps = Annotated[int | None, typer.Option(min=100, help="Steps of each chain, instead of the paper's.")]
@@ -33,7 +32,7 @@ def _list(asked: bool | None) -> None:
     if asked:
         for command in app.registered_commands:
             summary = command.help or (command.callback.__doc__ or "").splitlines()[0]
-            console.print(f"[bold]{command.name:18}[/bold] {summary}", highlight=False)
+            console.print(Text.assemble((f"{command.name:18} ", "bold"), summary))
         raise typer.Exit
 
 
@@ -50,28 +49,34 @@ def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> 
     """Run a study, write its files and print its table."""
     import matplotlib
 
-    from contourmc.studies.datasets import DataError
+    from contourmc.studies.datasets import DatasetError
+    from contourmc.studies.report import COLUMNS, row, write
 
     matplotlib.use("Agg")
-    folder = prepare_folder(out or Path("results") / study.name, "results.json", force)
-    began = time.perf_counter()
-    try:
-        outcome = study.run(options)
-    except DataError as error:
-        stop(str(error))
-    files = write(study, options, outcome, time.perf_counter() - began, folder)
-    table = Table("the paper", "our measurement", "", title=study.title, title_justify="left", show_lines=True)
-    for claim in outcome.claims:
-        table.add_row(claim.paper, claim.ours, {True: "agrees", False: "differs", None: ""}[claim.agrees])
-    console.print(table)
-    console.print(f"Written: {', '.join(str(file) for file in files)}", highlight=False)
+    with output_folder(out or Path("results") / study.name, "results.json", force) as folder:
+        began = time.perf_counter()
+        try:
+            outcome = study.run(options)
+        except DatasetError as error:
+            stop(str(error))
+        if outcome.interrupted and not outcome.results:
+            stop_interrupted("before the first result, so nothing was written")
+        files = write(study, options, outcome, time.perf_counter() - began, folder)
+        if not outcome.interrupted:
+            table = Table(*COLUMNS, title=study.title, title_justify="left", show_lines=True)
+            for claim in outcome.claims:
+                table.add_row(*row(claim, options))
+            console.print(table)
+        tell_written(files)
+        if outcome.interrupted:
+            stop_interrupted("no claim is judged; results.json has what had been measured by then")
 
 
 def _simulation(study: Study) -> Callable[..., None]:
     def command(
         out: Out = None, steps: Steps = None, seeds: Seeds = None, quick: Quick = False, force: Force = False
     ) -> None:
-        reproduce(study, Options(steps=steps, seeds=seeds, quick=quick), out, force)
+        reproduce(study, study.options(steps, seeds, quick), out, force)
 
     return command
 
@@ -90,7 +95,7 @@ def uci(
     force: Force = False,
 ) -> None:
     """Table 1."""
-    reproduce(UCI, Options(epochs=epochs, seeds=seeds, quick=quick, data=data), out, force)
+    reproduce(UCI, UCI.options(epochs, seeds, quick, data), out, force)
 
 
 class _Cifar(TyperCommand):

@@ -1,9 +1,8 @@
 """Batches from any iterable, read ahead by a thread."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from queue import Full, Queue
-from threading import Event, Thread
 from typing import Any
 
 import jax
@@ -12,13 +11,16 @@ import numpy as np
 from contourmc._core.checks import require, require_finite
 from contourmc.data.host_callback import Reader
 from contourmc.data.memmap_reader import canonical
+from contourmc.data.read_ahead import ReadAhead
+
+_READABLE_AGAIN = "a list, a data loader, or a function that gives a new iterator: something that can be read again"
 
 
 class BatchStream(Reader):
     """Gives each step its batch: the batches of an iterable in order, from the beginning again when it ends.
 
     A batch is kept until no step will request it again. Every session starts at the beginning of the iterable; an
-    iterator, which can be used only once, goes on where it stopped.
+    iterator, which has only one beginning, is good for one session.
 
     batches: an iterable, or a function that gives one.
     prefetch: how many batches are read ahead.
@@ -32,38 +34,57 @@ class BatchStream(Reader):
         iterator = self._iterate()
         first = next(iterator, None)
         require(first is not None, "batches", batches, "it holds no batch")
-        self._unread = [first] if iterator is batches else []
+        self._only_once = iterator is batches
+        self._unread = [first] if self._only_once else []
         first = _arrays(first)
         require(bool(jax.tree.leaves(first)), "batches", first, "a batch needs at least one array")
         super().__init__(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, canonical(leaf)), first))
         self._checked(first)
         self._kept: dict[int, Any] = {}
-        self._reading: Iterator[Any] | None = None
         self._step = 0  # the last one read
+        self._ahead: ReadAhead | None = None
+        self._next: Callable[[], Any] | None = None
+        self._opened = False
+        self._beginning: tuple[int, ...] = ()  # hashes of the first batch of the first session
 
     def open(self) -> None:
+        """Wait for the first batch: here, and not in a compiled program, where Ctrl-C would have to wait too."""
         self.close()
-        self._reading = ahead(self._endless(), self._prefetch)
+        used, self._opened = self._only_once and self._opened, True
+        require(not used, "batches", "an iterator that an earlier run has read", f"give {_READABLE_AGAIN}")
+        ahead = self._ahead = ReadAhead(self._endless(), self._prefetch)
+        self._next = lambda: ahead.next(lambda: self.stopped)
+        beginning = tuple(hash(leaf.tobytes()) for leaf in jax.tree.leaves(self.get(np.array(1))))
+        if self._beginning and beginning != self._beginning:
+            warnings.warn(
+                "batches do not begin as they did in the first run, so that the same seed does not give the same"
+                " draws. For that, give a function that makes a new loader, whose shuffling has a seed of its own.",
+                stacklevel=2,
+            )
+        self._beginning = self._beginning or beginning
 
     def close(self) -> None:
-        if self._reading is not None:
-            self._reading.close()  # type: ignore[attr-defined]
-        self._reading, self._kept, self._step = None, {}, 0
+        if self._ahead is not None:
+            self._ahead.close()
+        self._ahead = self._next = None
+        self._kept, self._step = {}, 0
 
     def forget(self, step: int) -> None:
         self._kept = {number: batch for number, batch in self._kept.items() if number > step}
 
     def read(self, request: np.ndarray) -> Any:
         step = int(request.flat[0])
-        if self._reading is None:
-            self._reading = self._endless()
-        if step <= self._step and step not in self._kept:  # a new count of steps, as after tuning
-            self._kept, self._step = {}, step - 1
+        if self._next is None:  # outside of a session, where nobody would end a thread
+            self._next = self._endless().__next__
         while self._step < step:
-            self._kept[self._step + 1] = next(self._reading)
+            self._kept[self._step + 1] = self._next()
             self._step += 1
         batch = self._kept[step]
         return jax.tree.map(lambda leaf: np.broadcast_to(leaf, (*request.shape, *leaf.shape)), batch)
+
+    def described(self, request: np.ndarray) -> tuple[str, int]:
+        step = int(request.flat[0])
+        return f"batch {step}", step
 
     def _iterate(self) -> Iterator[Any]:
         return iter(self._batches if hasattr(self._batches, "__iter__") else self._batches())  # type: ignore[operator]
@@ -76,10 +97,7 @@ class BatchStream(Reader):
             for count, batch in enumerate(chain(unread, self._iterate()), start=1):  # noqa: B007
                 yield self._checked(_arrays(batch))
             total += count
-            remedy = (
-                "give a list, a data loader, or a function that gives a new iterator: something that can be read again"
-            )
-            require(count > 0, "batches", f"an iterator that ended after {total} batches", remedy)
+            require(count > 0, "batches", f"an iterator that ended after {total} batches", f"give {_READABLE_AGAIN}")
 
     def _checked(self, batch: Any) -> Any:
         """The batch in the types of the device; raises unless it is like the first, and finite."""
@@ -95,38 +113,6 @@ class BatchStream(Reader):
             return leaf.astype(shape.dtype, copy=False)
 
         return jax.tree_util.tree_map_with_path(check, batch, self.shapes)
-
-
-def ahead(iterator: Iterator[Any], count: int) -> Iterator[Any]:
-    """The same iterator, read up to `count` items ahead by a thread that ends when this iterator is closed."""
-    queue: Queue[tuple[Any, BaseException | None]] = Queue(count)
-    stop = Event()
-
-    def put(item: tuple[Any, BaseException | None]) -> None:
-        while not stop.is_set():
-            try:
-                return queue.put(item, timeout=0.05)
-            except Full:
-                pass
-
-    def pump() -> None:
-        try:
-            while not stop.is_set():
-                put((next(iterator), None))
-        except BaseException as error:
-            put((None, error))
-
-    thread = Thread(target=pump, name="contourmc batches", daemon=True)
-    thread.start()
-    try:
-        while True:
-            thing, error = queue.get()
-            if error is not None:
-                raise error
-            yield thing
-    finally:
-        stop.set()
-        thread.join(5.0)  # no longer: the loader may hang
 
 
 def _arrays(batch: Any) -> Any:

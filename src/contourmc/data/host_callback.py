@@ -1,8 +1,8 @@
 """Data that stay on the host: a compiled program calls back for the batches that it needs.
 
 A callback must not use JAX, which would wait for the program that waits for the callback; and it must not raise, since
-the behaviour is then undefined. A reader therefore uses only NumPy. When something goes wrong, it keeps the error and
-returns zeros, marked as unreadable, from then on; the run raises the error once the program has returned.
+the behaviour is then undefined. A reader therefore uses only NumPy. When something goes wrong, its first error is kept
+and the program gets zeros, marked as unreadable; the run raises the error once the program has returned.
 """
 
 import itertools
@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int
 
 from contourmc._core.checks import require
+from contourmc.data.data_error import DataError
 
 _NUMBERS = itertools.count()
 _READERS: "WeakValueDictionary[int, Reader]" = WeakValueDictionary()
@@ -27,18 +28,33 @@ class Reader(ABC):
     """Gives data on the host to a compiled program.
 
     shapes: the shapes and types of the data for one requested number, a pytree.
-    error: what went wrong since the session began.
+    error: what went wrong first, and has not been raised yet.
+    stopped: whether nobody waits for data any more.
     """
 
     def __init__(self, shapes: Any):
         self.shapes = shapes
         self.error: BaseException | None = None
+        self.stopped = False
         self.number = next(_NUMBERS)
         _READERS[self.number] = self
 
     @abstractmethod
     def read(self, request: np.ndarray) -> Any:
         """The data for an array of requested numbers, as NumPy arrays."""
+
+    @abstractmethod
+    def described(self, request: np.ndarray) -> tuple[str, int]:
+        """What is requested, in words, and the step that needs it; 0 if that is not known."""
+
+    def get(self, request: np.ndarray) -> Any:
+        """The requested data; raises a `DataError` if they cannot be read."""
+        try:
+            return self.read(request)
+        except Exception as error:
+            what, step = self.described(request)
+            message = f"{what} could not be read: {type(error).__name__}: {error}. The draws so far, if there are any,"
+            raise DataError(f"{message} are in this error's `samples`.", step) from error
 
     @abstractmethod
     def open(self) -> None:
@@ -59,12 +75,21 @@ class Reader(ABC):
     @contextmanager
     def session(self) -> Iterator[None]:
         """A context around a run."""
-        self.error = None
-        self.open()
+        self.error, self.stopped = None, False
         try:
+            self.open()
             yield
         finally:
             self.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A context around calls of the program. Once it is left, as by Ctrl-C, a program that waits gets no data."""
+        self.error, self.stopped = None, False
+        try:
+            yield
+        finally:
+            self.stopped = True
 
 
 @jax.tree_util.register_pytree_node_class
@@ -127,10 +152,10 @@ def require_alone(data: Any) -> None:
 def _fetch(number: Any, request: Any) -> tuple[Any, np.ndarray]:
     number, request = np.asarray(number), np.asarray(request)
     reader = _READERS[int(number.flat[0])]
-    if reader.error is None:
-        try:
-            return reader.read(request), np.ones(number.shape, bool)
-        except BaseException as error:
+    try:
+        return reader.get(request), np.ones(number.shape, bool)
+    except BaseException as error:
+        if reader.error is None:
             reader.error = error
     nothing = jax.tree.map(lambda leaf: np.zeros((*request.shape, *leaf.shape), leaf.dtype), reader.shapes)
     return nothing, np.zeros(number.shape, bool)

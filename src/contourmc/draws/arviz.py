@@ -6,25 +6,36 @@ import numpy as np
 
 from contourmc._core.checks import require_count
 from contourmc.draws import estimates
-from contourmc.draws.storage import variables
+from contourmc.draws.tree_files import variables
 from contourmc.draws.weighted import WeightedDraws
 
 
 def to_arviz(samples: WeightedDraws, draws: int | None, seed: int) -> Any:
-    """An ArviZ object: InferenceData of ArviZ 0.x, a DataTree of ArviZ 1.x."""
+    """An ArviZ object with equal weights: InferenceData of ArviZ 0.x, a DataTree of ArviZ 1.x.
+
+    The draws of all chains are resampled together by their weights, and the list, in the order of chains and steps, is
+    cut into as many rows of equal length as there were chains. So the mean over the rows is that of `mean()`, and:
+
+    - where chains count equally, row i holds the draws of chain i;
+    - where weights are comparable between chains, a chain of large weight fills several rows in turn, and chains of
+      little weight share one. Rows are still stretches of chains, and ArviZ's R̂ says whether such stretches agree.
+
+    A draw of large weight is repeated, in neighbouring places: ArviZ's ESS sees this as correlation.
+    """
     import arviz
 
+    weights, positions = samples.weights.ravel(), samples.positions
     count = require_count("draws", samples.energies.shape[1] if draws is None else draws, 1, "ask for 1 or more")
-    random = np.random.default_rng(seed)
-    chosen = np.stack([estimates.systematic(weights, count, random) for weights in samples.weights])
-    chains = np.arange(samples.chains)[:, None]
+    rows = samples.chains, count
+    chosen = estimates.systematic(weights, samples.chains * count, np.random.default_rng(seed)).reshape(rows)
+
+    def resampled(values: np.ndarray) -> np.ndarray:
+        return values.reshape(-1, *values.shape[2:])[chosen]
+
+    figures = {"energy": samples.energies, "log_weight": samples.log_weights, "multiplier": samples.multipliers}
     groups: dict[str, Any] = {
-        "posterior": {name: values[chains, chosen] for name, values in variables(samples.draws).items()},
-        "sample_stats": {
-            "energy": samples.energies[chains, chosen],
-            "log_weight": samples.log_weights[chains, chosen],
-            "multiplier": samples.multipliers[chains, chosen],
-        },
+        "posterior": {name: resampled(values) for name, values in variables(positions).items()},
+        "sample_stats": {name: resampled(values) for name, values in variables(figures).items()},
     }
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups)

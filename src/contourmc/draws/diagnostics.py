@@ -1,49 +1,18 @@
 """What a careful person checks before trusting a run: each finding in words, with its figure and what to do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import jax
 import numpy as np
 
 from contourmc.draws import estimates
+from contourmc.draws.findings import Diagnosis, Finding, graded
+from contourmc.draws.flattening_checks import check_flattening
+from contourmc.draws.modes import find_modes
 from contourmc.draws.weighted import WeightedDraws
-from contourmc.flattening.partition import Partition
 
-Severity = Literal["note", "warning", "problem"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing to know: how bad it is, what it is, its figure, and the remedy."""
-
-    severity: Severity
-    check: str
-    figure: float
-    message: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.severity}: {self.message} {self.advice}"
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """All findings about a run, the worst first; `ok` if there are only notes."""
-
-    findings: tuple[Finding, ...]
-    summary: str
-
-    @property
-    def ok(self) -> bool:
-        return all(finding.severity == "note" for finding in self.findings)
-
-    def __str__(self) -> str:
-        head = "The run looks good: " if self.ok else "Do not trust this run yet: "
-        return "\n".join([head + self.summary, *(f"- {finding}" for finding in self.findings)])
-
-    __repr__ = __str__
+ENOUGH = 200  # independent draws; below, error bars are rough, and a rare mode may have been seen once
+HOT = 1.15  # times τ; SGLD at a tenth of the largest stable step is 1.05 times too hot
 
 
 def diagnose(samples: WeightedDraws) -> Diagnosis:
@@ -52,23 +21,32 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
         ended = "was interrupted in its pilot" if samples.stage == "pilot" else "ended during burn-in"
         message = f"no draw was kept: the run {ended}."
         return Diagnosis((Finding("problem", "draws", 0.0, message, "Run longer."),), "it has no draws.")
-    findings = [*_general(samples)]
-    partition = samples.partition
-    if partition is None:
-        message = "this kernel does not flatten the landscape, and cannot know about modes it has never seen."
+    worth = effective_draws(samples)
+    findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples), *_equilibrium(samples)]
+    findings += [*_weights(samples), *_agreement(samples), *_enough(samples, worth)]
+    if samples.flattening is None:
+        message = "this kernel does not flatten the landscape, and rarely leaves the modes where its chains started."
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
-        findings += [*_bins(samples, partition), *_energy_walk(samples), *_learning(samples)]
+        findings += check_flattening(samples)
     findings += _basins(samples)
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]
-    ess = min(float(np.min(leaf)) for leaf in jax.tree.leaves(_worth(samples)))
-    summary = f"{samples.chains} chains, {draws:,} draws, worth at least {ess:,.0f} independent ones."
+    summary = f"{samples.chains} chains, {draws:,} draws, worth at least {worth:,.0f} independent ones."
     return Diagnosis(tuple(findings), summary)
 
 
-def _general(samples: WeightedDraws) -> Iterator[Finding]:
-    """Interruption, weights, and chains that disagree."""
+def effective_draws(samples: WeightedDraws) -> float:
+    """The effective size of the worst coordinate and of the energy; constant ones do not count."""
+    sizes = [estimates.effective_size(samples.energies, samples.weights)]
+    if samples.draws is not None and samples.trajectory.means is not None:
+        sizes += jax.tree.leaves(samples.ess())
+    known = np.concatenate([np.ravel(size) for size in sizes])
+    known = known[np.isfinite(known)]
+    return float(known.min()) if known.size else 0.0
+
+
+def _ended_early(samples: WeightedDraws) -> Iterator[Finding]:
     if samples.interrupted:
         done, asked = int(samples.trajectory.steps[-1]), samples.settings["steps"]
         message = f"the run was interrupted after {done:,} of {asked:,} steps."
@@ -76,141 +54,125 @@ def _general(samples: WeightedDraws) -> Iterator[Finding]:
     if samples.stage == "learning":
         message = "θ was still being learnt: these draws belong to a flattening that was still changing."
         yield Finding("problem", "stage", 0.0, message, "Let the run go on until it samples.")
-    worth = float(np.min(estimates.kish(samples.weights)))
+
+
+def _still_chains(samples: WeightedDraws) -> Iterator[Finding]:
+    """Chains that hardly ever moved, which are left out of all estimates."""
+    for chain in np.flatnonzero(samples.still):
+        steps = int(samples.steps[-1] - samples.steps[0])
+        message = f"chain {chain} did not move in {steps:,} steps, and is left out of all estimates."
+        advice = "All its proposals were refused: take a smaller step_size, or start it elsewhere."
+        if samples.automatic:
+            advice = "All its proposals were refused: reparametrise, so that scales differ less from place to place."
+        yield Finding("problem", "still", float(chain), message, advice)
+
+
+def _numbers(samples: WeightedDraws) -> Iterator[Finding]:
+    """Energies so large that their differences are lost in rounding."""
+    size = float(np.max(np.abs(samples.energies)))
+    grain = float(np.spacing(np.asarray(size, samples.energies.dtype)))
+    severity = graded(grain, 0.1, 0.5)
+    if severity:
+        message = (
+            f"energies around {size:.3g} are {grain:.2g} apart in {samples.energies.dtype}, too coarse to sample by."
+        )
+        advice = "Subtract a constant from the energy inside the function, or turn on jax_enable_x64."
+        yield Finding(severity, "grain", grain, message, advice)
+
+
+def _equilibrium(samples: WeightedDraws) -> Iterator[Finding]:
+    """Whether the energies stay where they are, and the chains are as hot as they should be."""
+    shift = _drift(samples)
+    severity = graded(abs(shift), 10.0, 40.0)
+    if severity:
+        message = (
+            f"the energies {'rise' if shift > 0 else 'fall'}: in all chains, from one half of the run to the other."
+        )
+        yield Finding(severity, "stationarity", shift, message, "It has not settled: run longer, or burn in more.")
+    if samples.virials is not None:
+        heat, error = estimates.mean_and_error(samples.virials, samples.weights)
+        severity = graded(max(heat, 1 / max(heat, 1e-3)), HOT, 1.5)
+        if severity and abs(heat - 1) > 5 * error:
+            message = f"the chains are {heat:.2g} times as hot as they should be, by ⟨(x − c)·∇U⟩/d against τ."
+            advice = "Take a smaller step_size; with noisy gradients a larger batch helps too."
+            yield Finding(severity, "temperature", heat, message, advice)
+
+
+def _drift(samples: WeightedDraws) -> float:
+    """By how much the mean energy differs between the halves of the run, in standard errors over the chains.
+
+    0 with fewer than four chains. Beyond 10 by chance once in 500 runs of four chains (Student's t).
+    """
+    half = samples.energies.shape[1] // 2
+    if samples.pooled.sum() < 4 or half < 10:
+        return 0.0
+    weights, energies = estimates.normalise(samples.log_weights[samples.pooled]), samples.energies[samples.pooled]
+    parts = [(weights[:, part], energies[:, part]) for part in (slice(half), slice(half, None))]
+    if min(np.min(w.sum(axis=1)) for w, _ in parts) == 0:
+        return 0.0
+    before, after = (np.sum(w * u, axis=1) / w.sum(axis=1) for w, u in parts)
+    differences = after - before
+    error = differences.std(ddof=1) / len(differences) ** 0.5
+    return float(np.clip(differences.mean() / max(error, 1e-12), -1e6, 1e6))
+
+
+def _weights(samples: WeightedDraws) -> Iterator[Finding]:
+    worth = float(np.min(estimates.kish(samples.weights[samples.pooled])))
     share = worth / samples.energies.shape[1]
-    if share < 0.05 and worth < 200:
+    if share < 0.05 and worth < ENOUGH:
         message = f"a few draws carry the weight: those of one chain are worth {share:.1%} of their number."
         advice = "Run longer, or flatten less (a smaller zeta, or a narrower range of energies)."
+        advice = "Run longer." if samples.automatic else advice
         yield Finding("problem" if share < 0.005 else "warning", "weights", share, message, advice)
-    if samples.chains > 1 and samples.trajectory.means is not None:
-        spread = [
-            np.max(means.var(axis=0, ddof=1) / np.maximum(variance, 1e-300))
-            for means, variance in zip(
-                jax.tree.leaves(samples.mean(by_chain=True)), jax.tree.leaves(samples.variance()), strict=True
-            )
-        ]
-        rhat = float(np.sqrt(1 + max(spread)))
-        if rhat > 1.05:
-            message = f"the chains disagree: R̂ of the worst coordinate is {rhat:.2f} (1 is agreement)."
-            advice = "Run longer, or let the partition reach higher, above the barriers between modes."
-            yield Finding("problem" if rhat > 1.2 else "warning", "agreement", rhat, message, advice)
 
 
-def _worth(samples: WeightedDraws) -> Any:
-    """The effective size of every coordinate; if positions are large or not stored, that of the energy."""
-    if samples.draws is None or samples.trajectory.means is None:
-        return estimates.effective_size(samples.energies, samples.weights)
-    return samples.ess()
+def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
+    if samples.pooled.sum() < 2 or samples.trajectory.means is None:
+        return
+    rhat = max(float(np.max(leaf)) for leaf in jax.tree.leaves(samples.rhat()))
+    severity = graded(rhat, 1.05, 1.2)
+    if severity:
+        shown = "more than 10" if rhat > 10 else f"{rhat:.2f}"
+        message = f"the chains disagree: R̂ of the worst coordinate is {shown} (1 is agreement)."
+        higher = "" if samples.automatic or samples.flattening is None else (
+            ", or let the partition reach higher, above the barriers between modes"
+        )  # fmt: skip
+        yield Finding(severity, "agreement", rhat, message, f"Run longer{higher}.")
 
 
-def _bins(samples: WeightedDraws, partition: Partition) -> Iterator[Finding]:
-    """The two unbounded bins, and empty ones in between."""
-    assert samples.trajectory.visits is not None
-    visits = samples.trajectory.visits[:, -1]
-    lowest = float(samples.energies.min())
-    empty = int(np.sum(visits[:, 0] == 0))
-    if empty:
-        severity: Severity = "problem" if empty == len(visits) else "warning"
-        message = f"the lowest bin (energy ≤ {partition.low:g}) is empty in {empty} of {len(visits)} chains."
-        advice = (
-            f"Its θ falls without limit and drives the sampler away; set low above {lowest:.4g}, the lowest"
-            f" energy drawn, for example {lowest + partition.width:.4g}."
+def _enough(samples: WeightedDraws, worth: float) -> Iterator[Finding]:
+    severity = graded(-worth, -ENOUGH, -ENOUGH / 4)
+    if severity:
+        message = (
+            f"the draws are worth only {worth:,.0f} independent ones; {ENOUGH} are the least for error bars to hold."
         )
-        yield Finding(severity, "lowest bin", empty / len(visits), message, advice)
-    above = float(np.mean(samples.energies > partition.high))
-    if above > 0.1:
-        message = f"{above:.0%} of the draws lie above the partition (energy > {partition.high:g})."
-        advice = f"Extend it upwards: bins={2 * partition.bins}, or a larger width."
-        yield Finding("problem" if above > 0.5 else "warning", "above", above, message, advice)
-    below = float(np.mean(samples.energies <= partition.low))
-    if below > 0.6:
-        message = f"{below:.0%} of the draws lie in the lowest bin, where nothing is flattened."
-        advice = f"Lower low ({partition.low:g}) towards the lowest energy, {lowest:.4g}."
-        yield Finding("warning", "below", below, message, advice)
-    together = visits.sum(axis=0, keepdims=True) if samples.comparable_weights else visits
-    holes = [np.sum(chain[: np.max(np.flatnonzero(chain)) + 1][1:] == 0) for chain in together]
-    if max(holes):
-        message = f"up to {max(holes)} bins between visited ones were never visited by a chain."
-        advice = "The step jumps over them: take wider bins or a smaller step_size."
-        yield Finding("warning", "holes", float(max(holes)), message, advice)
-    steepest = float(np.max(np.abs(samples.multipliers)))
-    if steepest > 100:
-        message = f"the gradient was multiplied by up to {steepest:.3g}."
-        advice = "A bin next to those visited is starving: take wider bins, or raise low."
-        yield Finding("warning", "multiplier", steepest, message, advice)
-
-
-def _energy_walk(samples: WeightedDraws) -> Iterator[Finding]:
-    """How freely the chains walk in energy."""
-    trips = round_trips(samples)
-    fewest = int(trips.min())
-    if fewest < 10:
-        message = f"a chain went from low to high energies and back only {fewest} times"
-        message += f" ({trips.mean():.0f} on average)."
-        advice = "Estimates rest on too few visits to each mode: run longer, or raise zeta or step_size."
-        yield Finding("problem" if fewest == 0 else "warning", "round trips", fewest, message, advice)
-    uneven = unevenness(samples)
-    if uneven > 0.5:
-        message = f"energies are visited unevenly: {uneven:.0%} of the visits are not where θ asks for them."
-        advice = "θ has not settled, or bins are too narrow for the step_size."
-        yield Finding("warning", "flatness", uneven, message, advice)
-
-
-def _learning(samples: WeightedDraws) -> Iterator[Finding]:
-    """Whether θ has settled."""
-    theta = samples.trajectory.theta
-    assert theta is not None
-    drift = float(np.mean(np.abs(theta[:, -1] - theta[:, (theta.shape[1] - 1) // 2]).sum(axis=1)) / 2)
-    if drift > 0.1:
-        message = f"θ is still moving: {drift:.2f} in total variation over the second half of the run."
-        advice = "Run longer, or learn faster (a larger omega)."
-        yield Finding("problem" if drift > 0.3 else "warning", "drift", drift, message, advice)
+        factor = min(100, int(np.ceil(ENOUGH / max(worth, 1))) + 1)
+        yield Finding(severity, "effective size", worth, message, f"Run about {factor} times as long, or more chains.")
 
 
 def _basins(samples: WeightedDraws) -> Iterator[Finding]:
     """The minima that the pilot found: whether the run has been there, and how well it knows their masses."""
     if samples.basins is None or samples.draws is None:
         return
-    energies, masses = samples.basins.energies, samples.basins.masses(samples.draws, samples.weights)
-    never = np.flatnonzero(masses.sum(axis=0) == 0)
-    if never.size:
-        message = f"{never.size} of {len(energies)} minima that the pilot found hold no draw, such as the one of energy"
-        message += f" {energies[never[0]]:.4g}."
-        advice = "The run reaches them rarely or never: run longer, or let the partition reach higher."
-        yield Finding("problem", "minima", float(never.size), message, advice)
-    if samples.chains > 1:
-        shares = masses.sum(axis=1)
-        by_chain = masses / np.where(shares > 0, shares, 1.0)[:, None]
-        error = float(np.max(estimates.chain_error(shares / shares.sum(), by_chain)))
-        if error > 0.03:
-            message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."
-            severity: Severity = "problem" if error > 0.1 else "warning"
-            yield Finding(severity, "crossings", error, message, "Run longer, or more chains.")
+    modes = find_modes(samples)
+    never = [mode for mode in modes if mode.mass == 0]
+    if never:
+        message = f"{len(never)} of {len(modes)} minima that the pilot found hold no draw, such as the one of energy"
+        message += f" {never[0].energy:.4g}."
+        yield Finding(
+            "problem", "minima", float(len(never)), message, "The run reaches them rarely or never: run longer."
+        )
+    error = max(mode.error for mode in modes)
+    severity = graded(error, 0.03, 0.1)
+    if severity:
+        message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."
+        yield Finding(severity, "crossings", error, message, "Run longer, or more chains.")
+    if len(modes) == 1 and _one_place(samples):
+        message = "all chains started from one place, and one minimum was found."
+        advice = "If there may be others, start from several places: init=a function of a random key."
+        yield Finding("note", "starts", 1.0, message, advice)
 
 
-def round_trips(samples: WeightedDraws) -> np.ndarray:
-    """How often each chain's draws went from the lowest tenth of all energies to the highest and back."""
-    low, high = np.quantile(samples.energies, [0.1, 0.9])
-    counts = []
-    for energies in samples.energies:
-        ends = np.where(energies <= low, -1, np.where(energies >= high, 1, 0))
-        ends = ends[ends != 0]
-        counts.append(np.sum(ends[1:] != ends[:-1]) // 2)
-    return np.array(counts)
-
-
-def unevenness(samples: WeightedDraws) -> float:
-    """Total variation between the visits of bins and what the last θ asks for, ∝ θ^{1−ζ}, averaged over chains.
-
-    For ζ = 1, and for the `scalable` rule, that is a flat histogram over the bins that were visited.
-    """
-    assert samples.flattening is not None
-    assert samples.trajectory.visits is not None
-    assert samples.theta is not None
-    power = samples.flattening.visit_power
-    marks = samples.trajectory.visits
-    visits = marks[:, -1] - marks[:, marks.shape[1] // 2 - 1] if marks.shape[1] > 1 else marks[:, -1]
-    log_expected = np.where(visits > 0, power * np.log(np.maximum(samples.theta, 1e-300)), -np.inf)
-    expected = estimates.normalise(log_expected)
-    shares = visits / np.maximum(visits.sum(axis=1, keepdims=True), 1)
-    return float(np.mean(np.abs(shares - expected).sum(axis=1)) / 2)
+def _one_place(samples: WeightedDraws) -> bool:
+    centre = samples.trajectory.centre
+    return centre is not None and all(np.all(leaf == leaf[:1]) for leaf in jax.tree.leaves(centre))

@@ -1,7 +1,10 @@
 """Statistics of weighted, correlated draws: plain functions of arrays, in float64."""
 
+from typing import Any
+
+import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 
 def normalise(log_weights: Float[np.ndarray, "*batch draws"]) -> Float[np.ndarray, "*batch draws"]:
@@ -74,7 +77,7 @@ def effective_size(
 
     f̂ is linearised to the plain mean of z = N·w·(f − f̂), whose variance is that of a correlated series; it
     is found as for unweighted chains (Geyer's initial positive sequence, with the spread between
-    chains), so that weights, correlation and disagreement all count.
+    chains), so that weights, correlation and disagreement all count. NaN for a constant.
     """
     flat = np.reshape(np.asarray(values, float), (*weights.shape, -1))
     sizes = [_effective_size(flat[..., i], weights) for i in range(flat.shape[-1])]
@@ -82,11 +85,48 @@ def effective_size(
 
 
 def _effective_size(values: np.ndarray, weights: np.ndarray) -> float:
-    mean = np.sum(weights * values)
+    mean, error = mean_and_error(values, weights)
     spread = np.sum(weights * (values - mean) ** 2)
-    influence = weights.size * weights * (values - mean)
-    error = _variance_of_mean(influence)
-    return float("nan") if spread == 0 or error == 0 else float(spread / error)
+    most = 10 * float(kish(weights.ravel()))  # few draws say little about their own spread
+    if np.ptp(values) == 0:
+        return float("nan")
+    return most if error == 0 else min(float(spread / error**2), most)
+
+
+def mean_and_error(
+    values: Float[np.ndarray, "chains draws"], weights: Float[np.ndarray, "chains draws"]
+) -> tuple[float, float]:
+    """The weighted mean f̂ of one number, and its standard error: that of the plain mean of z = N·w·(f − f̂).
+
+    Weights sum to 1. The error sees correlation along the chains and the spread between them.
+    """
+    values = np.asarray(values, float)
+    mean = float(np.sum(weights * values))
+    return mean, _variance_of_mean(weights.size * weights * (values - mean)) ** 0.5
+
+
+def standard_errors(
+    values: Float[np.ndarray, "chains draws ..."], weights: Float[np.ndarray, "chains draws"]
+) -> Float[np.ndarray, "..."]:
+    """The standard error of the weighted mean of every coordinate."""
+    flat = np.reshape(np.asarray(values, float), (*weights.shape, -1))
+    errors = [mean_and_error(flat[..., i], weights)[1] for i in range(flat.shape[-1])]
+    return np.reshape(np.array(errors), values.shape[2:])
+
+
+def stand_still(energies: Float[np.ndarray, "chains draws"], draws: Any) -> Bool[np.ndarray, " chains"]:
+    """Which chains hardly ever moved: fewer than one in a hundred draws differs from the one before it.
+
+    Energies differ wherever draws do, unless the landscape is flat; draws are compared only where energies agree.
+    """
+    if energies.shape[1] < 100:
+        return np.zeros(len(energies), bool)
+    still = np.mean(energies[:, 1:] != energies[:, :-1], axis=1) < 0.01
+    for chain in np.flatnonzero(still):
+        for leaf in jax.tree.leaves(draws):
+            rows = np.reshape(leaf[chain], (leaf.shape[1], -1))
+            still[chain] &= np.mean(np.any(rows[1:] != rows[:-1], axis=1)) < 0.01
+    return still
 
 
 def _variance_of_mean(series: np.ndarray) -> float:

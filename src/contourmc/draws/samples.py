@@ -1,13 +1,21 @@
 """The result of a run: weighted draws with their diagnosis, files, and conversions for other libraries."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from contourmc._core.checks import require
+from contourmc._core.pytrees import named_leaves
 from contourmc.draws import storage
 from contourmc.draws.arviz import to_arviz
-from contourmc.draws.diagnostics import Diagnosis, diagnose
-from contourmc.draws.weighted import WeightedDraws
+from contourmc.draws.diagnostics import diagnose
+from contourmc.draws.findings import Diagnosis
+from contourmc.draws.modes import Mode, find_modes
+from contourmc.draws.summary import Summary, summarise
+from contourmc.draws.weighted import WeightedDraws, apply
 
 
 @dataclass(frozen=True)
@@ -18,21 +26,57 @@ class Samples(WeightedDraws):
         """What a careful person checks before trusting the run, in words."""
         return diagnose(self)
 
+    def summary(self) -> Summary:
+        """Mean, error, deviation, quantiles, effective size and R̂ of every coordinate; prints as a table."""
+        return summarise(self)
+
+    def modes(self) -> list[Mode]:
+        """The modes that the pilot found, each with its mass and the error of it, its minimum and the energy there."""
+        return find_modes(self)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """The draws of one array of the position by its name, with leading axes (chain, draw): `run["mu"]`."""
+        named = named_leaves(self.positions)
+        require(name in named, "name", name, f"the position has {', '.join(named)}")
+        return np.asarray(named[name])
+
+    def map(self, function: Callable[[Any], Any]) -> "Samples":
+        """The same draws, as a function of a position: with the same weights, for all estimates."""
+        trajectory = replace(self.trajectory, means=None, squares=None, centre=None)
+        return replace(self, draws=apply(function, self.positions), trajectory=trajectory, basins=None)
+
     def to_arviz(self, draws: int | None = None, seed: int = 0) -> Any:
-        """The draws for ArviZ, resampled within each chain to equal weights (by default as many as kept)."""
+        """The draws for ArviZ, resampled to equal weights, with `draws` for each chain (by default as many as kept).
+
+        Draws of all chains are resampled together, so that means agree with `mean()`, and dealt in the order of chains
+        and steps. If chains count equally, each keeps its place. If weights are comparable between chains, one of large
+        weight takes the places of several: ArviZ's R̂ then compares such stretches of chains.
+        """
         return to_arviz(self, draws, seed)
 
     def to_xarray(self) -> Any:
-        """Everything as one xarray.Dataset: draws, energies, weights, trajectory and settings."""
+        """Everything as one xarray.DataTree: energies and weights, with settings as attributes, and groups below.
+
+        These are `draws`, `target_states`, `trajectory`, `basins` and `average`, as far as there are any; an array of
+        the position is a variable such as `layer.bias`, or `x` for a bare array.
+        """
         return storage.to_xarray(self)
 
     def save(self, file: str | Path) -> Path:
-        """Write everything to a netCDF file that xarray and other tools read; returns its path."""
+        """Write `to_xarray()` to a netCDF file that xarray and other tools read; returns its path.
+
+        The new file replaces one of the same name when it is complete, and not if writing fails.
+        """
         return storage.save(self, Path(file))
 
     @classmethod
     def load(cls, file: str | Path) -> "Samples":
-        """Read a file written by `save`."""
+        """Read a file written by `save`: the same draws, in a pytree of the same structure.
+
+        Named tuples, and dataclasses that are pytrees, come back as such if their modules have been imported; else, as
+        other classes do, as a dictionary by field name, with a warning. Model averages are in the file if they are
+        predictions of this library, or `Stored`.
+        """
         return cls(**storage.load(Path(file)))
 
     def __repr__(self) -> str:

@@ -1,6 +1,9 @@
-"""Draws as an xarray.Dataset, and as a netCDF file."""
+"""Draws as an xarray.DataTree, and as a netCDF file."""
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,135 +15,139 @@ from contourmc._core.describe import describe
 from contourmc.draws.basins import Basins
 from contourmc.draws.stored import Stored, restore
 from contourmc.draws.trajectory import Trajectory
+from contourmc.draws.tree_files import from_group, to_dataset
 from contourmc.draws.weighted import WeightedDraws
+from contourmc.draws.whole_file import write_whole
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
 
-_FORMAT = "contourmc samples 2"
-
-
-def variables(position: Any) -> dict[str, np.ndarray]:
-    """The leaves of a position by name: `x` for a bare array, else the path to it, such as `layer.bias`."""
-    named = jax.tree_util.tree_leaves_with_path(position)
-    return {jax.tree_util.keystr(path, simple=True, separator=".") or "x": np.asarray(leaf) for path, leaf in named}
+_FORMAT = "contourmc samples "
+_VERSION = 3
 
 
 def to_xarray(samples: WeightedDraws) -> Any:
-    """One xarray.Dataset with draws, energies, weights, the trajectory and the settings."""
+    """An xarray.DataTree. What is None has no group.
+
+    /              energies, log_weights, … of the draws, by chain and draw (a number of steps); settings as attributes.
+    /draws         the positions: a variable for each array, such as `layer.bias`, or `x` for a bare array.
+    /target_states the states of the target, in the same way.
+    /trajectory    log_weights, theta and visits, by chain and mark (a number of steps); in groups below it means,
+                   squares and centre.
+    /basins        energies, and in groups below it minima and scale.
+    /average       the arrays of the model average, in groups 0, 1, … below it if each chain has its own.
+    """
     import xarray
 
-    data: dict[str, Any] = {}
-
-    def put(name: str, axes: tuple[str, ...], values: np.ndarray, prefix: str) -> None:
-        data[name] = ((*axes, *(f"{prefix}_{i}" for i in range(values.ndim - len(axes)))), values)
-
-    def put_tree(group: str, axes: tuple[str, ...], tree: Any) -> None:
-        for name, values in variables(tree).items():
-            put(group + name, axes, values, group + name)
-
-    trajectory, basins = samples.trajectory, samples.basins
-    for name, values in variables(samples.draws).items():
-        put(name, ("chain", "draw"), values, name)
-    put_tree("trajectory.mean.", ("chain", "mark"), trajectory.means)
-    put_tree("trajectory.square.", ("chain", "mark"), trajectory.squares)
-    put_tree("trajectory.centre.", ("chain",), trajectory.centre)
-    put("trajectory.log_weight", ("chain", "mark"), trajectory.log_weights, "")
-    if trajectory.theta is not None and trajectory.visits is not None:
-        put("trajectory.theta", ("chain", "mark", "bin"), trajectory.theta, "")
-        put("trajectory.visits", ("chain", "mark", "bin"), trajectory.visits, "")
-    put_tree("state.", ("chain", "draw"), samples.target_states)
+    trajectory, basins, average = samples.trajectory, samples.basins, samples.average
+    by_draw = {name: getattr(samples, name) for name in ("energies", "log_weights", "multipliers", "virials")}
+    by_mark = {name: getattr(trajectory, name) for name in ("log_weights", "theta", "visits")}
+    trees: dict[str, tuple[Any, tuple[str, ...]]] = {
+        "/": (by_draw, ("chain", "draw")),
+        "draws": (samples.draws, ("chain", "draw")),
+        "target_states": (samples.target_states, ("chain", "draw")),
+        "trajectory": (by_mark, ("chain", "mark", "bin")),
+        "trajectory/means": (trajectory.means, ("chain", "mark")),
+        "trajectory/squares": (trajectory.squares, ("chain", "mark")),
+        "trajectory/centre": (trajectory.centre, ("chain",)),
+    }
     if basins is not None:
-        put("basins.energy", ("basin",), basins.energies, "")
-        put_tree("basins.minimum.", ("basin",), basins.minima)
-        put_tree("basins.scale.", (), basins.scale)
-    listed = isinstance(samples.average, list)
-    averages = [one for one in (samples.average if listed else [samples.average]) if isinstance(one, Stored)]
-    for i, average in enumerate(averages):
-        for name, values in average.to_arrays().items():
-            put(f"average.{i}.{name}", (), values, f"average.{i}.{name}")
-    for name in ("energies", "log_weights", "multipliers"):
-        put(name, ("chain", "draw"), getattr(samples, name), "")
-    attributes = {
-        "format": _FORMAT,
-        "settings": json.dumps(samples.settings),
-        "variables": json.dumps(list(variables(samples.draws if samples.draws is not None else trajectory.means))),
-        "states": json.dumps(list(variables(samples.target_states))),
-        "averages": json.dumps([type(one).__name__ for one in averages]),
-        "averages_listed": int(listed),
-        "flattening": json.dumps(None if samples.flattening is None else describe(samples.flattening)),
-        "seconds": samples.seconds,
-        "compile_seconds": samples.compile_seconds,
+        trees["basins"] = ({"energies": basins.energies}, ("basin",))
+        trees["basins/minima"] = (basins.minima, ("basin",))
+        trees["basins/scale"] = (basins.scale, ())
+    groups = {path: to_dataset(tree, axes) for path, (tree, axes) in trees.items() if tree is not None}
+    groups["/"] = groups["/"].assign_coords(draw=samples.steps).assign_attrs(_attributes(samples))
+    groups["trajectory"] = groups["trajectory"].assign_coords(mark=trajectory.steps)
+    averages = enumerate(average) if isinstance(average, list) else [(None, average)]
+    for i, one in averages:
+        if isinstance(one, Stored):
+            path = "average" if i is None else f"average/{i}"
+            groups[path] = to_dataset(one.to_arrays(), ()).assign_attrs({"class": type(one).__name__})
+    return xarray.DataTree.from_dict(groups)
+
+
+def _attributes(samples: WeightedDraws) -> dict[str, Any]:
+    return {
+        "format": f"{_FORMAT}{_VERSION}",
+        "settings": json.dumps(samples.settings, default=_plain),
+        "flattening": json.dumps(None if samples.flattening is None else asdict(samples.flattening)),
+        "seconds": float(samples.seconds),
+        "compile_seconds": float(samples.compile_seconds),
         "interrupted": int(samples.interrupted),
         "stage": samples.stage,
     }
-    coordinates = {"draw_step": ("draw", samples.steps), "mark_step": ("mark", trajectory.steps)}
-    return xarray.Dataset(data, coordinates, attributes)
+
+
+def _plain(setting: Any) -> Any:
+    """A setting that JSON does not know: numbers of NumPy and JAX as numbers, anything else described."""
+    return (
+        np.asarray(setting).tolist() if isinstance(setting, (np.generic, np.ndarray, jax.Array)) else describe(setting)
+    )
 
 
 def save(samples: WeightedDraws, file: Path) -> Path:
-    """Write a netCDF file."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    to_xarray(samples).to_netcdf(file, engine="h5netcdf")
+    """Write a netCDF file; if that fails, an older file of the same name stays as it was."""
+    tree = to_xarray(samples)
+    write_whole(file, lambda opened: tree.to_netcdf(opened, engine="h5netcdf"))
     return file
 
 
 def load(file: Path) -> dict[str, Any]:
-    """The fields of the draws in a file that `save` wrote; a position of several arrays is a dictionary by name.
+    """The fields of the draws in a file that `save` wrote.
 
     The file holds only model averages that are `Stored`, such as the predictions of this library.
     """
-    import xarray
+    with _opened(file) as data:
+
+        def tree(path: str) -> Any:
+            return from_group(data[path]) if path in data else None
+
+        basins, flattening = tree("basins"), json.loads(data.attrs["flattening"])
+        return dict(
+            draws=tree("draws"),
+            steps=data["draw"][()],
+            trajectory=Trajectory(
+                steps=data["trajectory/mark"][()],
+                means=tree("trajectory/means"),
+                squares=tree("trajectory/squares"),
+                centre=tree("trajectory/centre"),
+                **tree("trajectory"),
+            ),
+            settings=json.loads(data.attrs["settings"]),
+            seconds=data.attrs["seconds"].item(),
+            compile_seconds=data.attrs["compile_seconds"].item(),
+            interrupted=bool(data.attrs["interrupted"].item()),
+            stage=data.attrs["stage"],
+            target_states=tree("target_states"),
+            average=_average(data["average"]) if "average" in data else None,
+            flattening=None if flattening is None else _flattening(**flattening),
+            basins=None if basins is None else Basins(tree("basins/minima"), basins["energies"], tree("basins/scale")),
+            **tree("/"),
+        )
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """A file of draws, read by h5py: xarray needs a minute for a thousand variables. Raises for other files."""
+    import h5py
 
     require(file.exists(), "file", str(file), "there is no such file")
-    with xarray.open_dataset(file, engine="h5netcdf") as opened:
-        data = opened.load()
-    known = data.attrs.get("format") == _FORMAT
-    require(known, "file", str(file), "it was not written by Samples.save of this version")
-    names = json.loads(data.attrs["variables"])
-
-    def tree(prefix: str, names: list[str] = names) -> Any:
-        if not names or prefix + names[0] not in data:
-            return None
-        return data[prefix + "x"].values if names == ["x"] else {name: data[prefix + name].values for name in names}
-
-    def array(name: str) -> Any:
-        return data[name].values if name in data else None
-
-    trajectory = Trajectory(
-        steps=data["mark_step"].values,
-        log_weights=data["trajectory.log_weight"].values,
-        means=tree("trajectory.mean."),
-        squares=tree("trajectory.square."),
-        centre=tree("trajectory.centre."),
-        theta=array("trajectory.theta"),
-        visits=array("trajectory.visits"),
-    )
-    averages = [_average(data, i, kind) for i, kind in enumerate(json.loads(data.attrs["averages"]))]
-    flattening = json.loads(data.attrs["flattening"])
-    found = array("basins.energy")
-    return dict(
-        draws=tree(""),
-        energies=data["energies"].values,
-        log_weights=data["log_weights"].values,
-        multipliers=data["multipliers"].values,
-        steps=data["draw_step"].values,
-        trajectory=trajectory,
-        settings=json.loads(data.attrs["settings"]),
-        seconds=float(data.attrs["seconds"]),
-        compile_seconds=float(data.attrs["compile_seconds"]),
-        interrupted=bool(data.attrs["interrupted"]),
-        stage=str(data.attrs["stage"]),
-        target_states=tree("state.", json.loads(data.attrs["states"])),
-        average=averages if data.attrs["averages_listed"] else next(iter(averages), None),
-        flattening=None if flattening is None else _flattening(**flattening),
-        basins=None if found is None else Basins(tree("basins.minimum."), found, tree("basins.scale.")),
-    )
+    with file.open("rb") as content, ExitStack() as resources:
+        try:
+            data = resources.enter_context(h5py.File(content, "r"))
+        except OSError:
+            data = None
+        kind = "" if data is None else str(data.attrs.get("format"))
+        require(kind.startswith(_FORMAT), "file", str(file), "it is not a file of draws, or is incomplete")
+        remedy = f"this version reads {_FORMAT}{_VERSION}, and this is {kind}: load it with the version that wrote it"
+        require(kind == f"{_FORMAT}{_VERSION}", "file", str(file), remedy)
+        yield data
 
 
-def _average(data: Any, number: int, kind: str) -> Stored:
-    prefix = f"average.{number}."
-    return restore(kind, {name[len(prefix) :]: data[name].values for name in data if str(name).startswith(prefix)})
+def _average(node: Any) -> Any:
+    if "class" in node.attrs:
+        return restore(node.attrs["class"], from_group(node))
+    return [_average(node[str(i)]) for i in range(len(node))]
 
 
-def _flattening(kind: str, partition: dict[str, Any], **fields: Any) -> Flattening:
-    return Flattening(Partition(partition["low"], partition["width"], partition["bins"]), **fields)
+def _flattening(partition: dict[str, Any], **others: Any) -> Flattening:
+    return Flattening(Partition(partition["low"], partition["width"], partition["bins"]), **others)

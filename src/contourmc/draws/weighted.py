@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
@@ -25,9 +26,12 @@ class WeightedDraws:
 
     Within a chain a draw counts by its weight. Chains that each learnt their own θ are independent estimates of the
     same thing, and count equally; where θ was fixed and the same for all, draws of all chains count by their weights.
+    A chain that stood `still` does not count, unless all did.
 
     draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored.
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
+    virials: (x − c)·∇U(x) / (dτ) at each kept draw, whose mean is 1 in equilibrium; None for a kernel that is exact at
+        any step size, or cannot tell.
     steps: the step of each kept draw.
     trajectory: estimates and θ along the run, from every step.
     settings: how the run was made, as plain data.
@@ -56,6 +60,7 @@ class WeightedDraws:
     target_states: Any = None
     average: Any = None
     flattening: Flattening | None = None
+    virials: Float[np.ndarray, "chains draws"] | None = None
     basins: Basins | None = None
 
     @property
@@ -73,15 +78,32 @@ class WeightedDraws:
         return None if self.flattening is None else self.flattening.partition
 
     @property
+    def automatic(self) -> bool:
+        """Whether the run chose its partition by itself."""
+        return self.flattening is not None and self.flattening.automatic
+
+    @cached_property
+    def still(self) -> Bool[np.ndarray, " chains"]:
+        """Which chains hardly ever moved, as where every proposal is refused."""
+        return estimates.stand_still(self.energies, self.draws)
+
+    @property
+    def pooled(self) -> Bool[np.ndarray, " chains"]:
+        """Which chains count in estimates: those that moved, or all if none did."""
+        return ~self.still if not np.all(self.still) else np.ones(self.chains, bool)
+
+    @property
     def weights(self) -> Float[np.ndarray, "chains draws"]:
         """The weights of the kept draws, which sum to 1.
 
-        Where each chain learnt its own θ, those of every chain sum to 1 / chains.
+        Where each chain learnt its own θ, all chains that count have equal sums.
         """
         require(self.energies.shape[1] > 0, "draws", 0, _NO_DRAWS)
+        pooled = self.pooled[:, None]
         if self.comparable_weights:
-            return estimates.normalise(self.log_weights.ravel()).reshape(self.log_weights.shape)
-        return estimates.normalise(self.log_weights) / self.chains
+            log_weights = np.where(pooled, self.log_weights, -np.inf)
+            return estimates.normalise(log_weights.ravel()).reshape(log_weights.shape)
+        return np.where(pooled, estimates.normalise(self.log_weights) / pooled.sum(), 0.0)
 
     @property
     def comparable_weights(self) -> bool:
@@ -121,39 +143,50 @@ class WeightedDraws:
         return jax.tree.map(lambda leaf: np.einsum("c,c...->...", shares, leaf), values)
 
     def _shares(self, log_weight: Float[np.ndarray, " chains"]) -> Float[np.ndarray, " chains"]:
-        return estimates.normalise(log_weight) if self.comparable_weights else np.full(self.chains, 1 / self.chains)
+        if self.comparable_weights:
+            return estimates.normalise(np.where(self.pooled, log_weight, -np.inf))
+        return self.pooled / self.pooled.sum()
 
     def standard_error(self, by: Literal["chains", "batches"] | None = None) -> Position:
         """The Monte-Carlo standard error of `mean`.
 
         `chains`: from the spread of the chains, which also sees modes that some of them missed; the default with at
-        least 4 chains. `batches`: from the stretches of the trajectory within each chain.
+        least 4 chains. `batches`: from the stretches of the trajectory within each chain; from the correlation of the
+        kept draws if there are fewer than 5 stretches.
         """
-        by = by or ("chains" if self.chains >= 4 else "batches")
+        pooled = self.pooled
+        by = by or ("chains" if pooled.sum() >= 4 else "batches")
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
         if by == "chains":
-            require(self.chains > 1, "by", by, "one chain has no spread; use by='batches'")
-            shares = self._shares(self._whole().log_weight)
-            return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf), self.mean(by_chain=True))
-        require(
-            self.trajectory.means is not None,
-            "by",
-            by,
-            "the trajectory of a large position has no means; use by='chains'",
-        )
+            require(bool(pooled.sum() > 1), "by", by, "one chain has no spread; use by='batches'")
+            shares = self._shares(self._whole().log_weight)[pooled]
+            means = self.mean(by_chain=True)
+            return jax.tree.map(lambda leaf: estimates.chain_error(shares, leaf[pooled]), means)
         self._whole()
-        log_weights, means = self.trajectory.log_weights, self.trajectory.means
+        log_weights = self.trajectory.log_weights[pooled]
+        stretches = np.isfinite(log_weights).all(axis=0).sum() * (len(log_weights) if self.comparable_weights else 1)
+        if self.trajectory.means is None or stretches < 5:
+            return jax.tree.map(lambda leaf: estimates.standard_errors(leaf, self.weights), self.positions)
+        means = jax.tree.map(lambda leaf: leaf[pooled], self.trajectory.means)
         if self.comparable_weights:  # as if one chain had made them all
             log_weights = log_weights.reshape(1, -1)
             means = jax.tree.map(lambda leaf: leaf.reshape(1, -1, *leaf.shape[2:]), means)
         return jax.tree.map(lambda leaf: estimates.batch_error(log_weights, leaf), means)
 
-    def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False) -> Any:
-        """The weighted mean of any function of a position, over the kept draws."""
-        weights = estimates.normalise(self.log_weights) if by_chain else self.weights
-        values = jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(function)))(self.positions))
-        axes = "cd,cd...->c..." if by_chain else "cd,cd...->..."
-        return jax.tree.map(lambda leaf: np.einsum(axes, weights, leaf), values)
+    def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False, error: bool = False) -> Any:
+        """The weighted mean of any function of a position, over the kept draws; with `error` also its standard error.
+
+        The function may use JAX or NumPy.
+        """
+        values = apply(function, self.positions)
+        if by_chain:
+            by_chains = estimates.normalise(self.log_weights)
+            return jax.tree.map(lambda leaf: np.einsum("cd,cd...->c...", by_chains, leaf), values)
+        weights = self.weights
+        mean = jax.tree.map(lambda leaf: np.einsum("cd,cd...->...", weights, leaf), values)
+        if not error:
+            return mean
+        return mean, jax.tree.map(lambda leaf: estimates.standard_errors(leaf, weights), values)
 
     def quantile(self, probabilities: float | Sequence[float] | np.ndarray) -> Position:
         """Weighted quantiles of every coordinate, over the kept draws of all chains."""
@@ -167,7 +200,7 @@ class WeightedDraws:
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
         """The weighted density of one number: a function of the position, or the position itself."""
-        values = self.positions if function is None else jax.vmap(jax.vmap(function))(self.positions)
+        values = self.positions if function is None else apply(function, self.positions)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
         require(
@@ -186,6 +219,20 @@ class WeightedDraws:
         weights = self.weights
         return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.positions)
 
+    def rhat(self) -> Position:
+        """R̂ of each coordinate, √(1 + variance between the chains' means / variance): 1 if the chains agree.
+
+        NaN for a single chain, or a constant.
+        """
+        pooled = self.pooled
+
+        def compare(means: np.ndarray, variance: Any) -> Any:
+            between = means[pooled].var(axis=0, ddof=1) if pooled.sum() > 1 else np.nan
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.sqrt(1 + between / variance)
+
+        return jax.tree.map(compare, self.mean(by_chain=True), self.variance())
+
     def resample(self, count: int, seed: int = 0) -> Position:
         """Equally weighted draws by systematic resampling, in the order of chains and steps.
 
@@ -200,6 +247,20 @@ class WeightedDraws:
         """The stored draws; raises if there are none."""
         require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
         return self.draws
+
+
+def apply(function: Callable[[Any], Any], positions: Position) -> Any:
+    """A function of one position, at all draws; one that JAX cannot trace, since it uses NumPy, draw by draw."""
+    try:
+        return jax.tree.map(np.asarray, jax.vmap(jax.vmap(function))(positions))
+    except jax.errors.JAXTypeError:
+        chains, draws = jax.tree.leaves(positions)[0].shape[:2]
+        rows = [
+            [function(jax.tree.map(lambda leaf, c=c, d=d: np.asarray(leaf[c, d]), positions)) for d in range(draws)]
+            for c in range(chains)
+        ]
+        by_chain = [jax.tree.map(lambda *leaves: np.stack(leaves), *row) for row in rows]
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *by_chain)
 
 
 def _pooled(leaf: np.ndarray) -> np.ndarray:

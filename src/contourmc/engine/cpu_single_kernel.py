@@ -27,7 +27,7 @@ shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradie
 """
 _SHAPES = """
 argmax argmin broadcast_in_dim concatenate dynamic_slice dynamic_update_slice expand_dims iota pad reduce_and
-reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze stack transpose unstack
+reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze stack tile transpose unstack
 """
 _CONTROL = """
 checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while
@@ -45,7 +45,8 @@ def can_fuse(function: Callable[..., Any], *arguments: Any) -> bool:
     """
     if jax.default_backend() != "cpu" or os.environ.get("CONTOURMC_FUSE") == "0":
         return False
-    return all(_fusible(equation) for equation in _equations(jax.make_jaxpr(function)(*arguments).jaxpr))
+    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+    return _real([*jaxpr.constvars, *jaxpr.invars]) and all(_fusible(equation) for equation in _equations(jaxpr))
 
 
 def must_unroll(function: Callable[..., Any], *arguments: Any) -> bool:
@@ -107,15 +108,23 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 def _fusible(equation: Any) -> bool:
     """Whether an operation works in a single kernel, and is not faster outside of it.
 
-    Of products those with a vector do; a sum over 4,096 numbers or more is made in several parts, which it cannot hold.
+    Of products those with a vector do; sums over 4,096 numbers or more are divided into parts, which it cannot hold.
     """
     name = equation.primitive.name
+    if not _real(equation.outvars):
+        return False
     if name == "dot_general":
         (contracted, _), _ = equation.params["dimension_numbers"]
         factors = [operand.aval for operand in equation.invars]
         sums = prod(factors[0].shape[axis] for axis in contracted)
         vector = any(factor.ndim <= 1 for factor in factors)
         return vector and sums < _LONG_SUM and equation.outvars[0].aval.size * sums <= _MOST_MULTIPLICATIONS
-    if name.startswith("reduce_"):
-        return name in _KNOWN and equation.invars[0].aval.size < _LONG_SUM * max(equation.outvars[0].aval.size, 1)
+    if name.startswith(("reduce_", "arg")):
+        return name in _KNOWN and equation.invars[0].aval.size < _LONG_SUM
     return name in _KNOWN
+
+
+def _real(variables: list[Any]) -> bool:
+    """Whether all are made of real numbers or truth values: a single kernel has no complex numbers or random keys."""
+    kinds = jnp.bool_, jnp.integer, jnp.floating
+    return all(any(jnp.issubdtype(variable.aval.dtype, kind) for kind in kinds) for variable in variables)

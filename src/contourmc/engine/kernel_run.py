@@ -8,11 +8,13 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc._core.layout import Layout, layout_of
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
+from contourmc.data.data_error import DataError
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
 from contourmc.engine.loop import Segment, compile_segment, empty_draws
@@ -20,7 +22,7 @@ from contourmc.engine.pace import Pace
 from contourmc.engine.plan import Plan, is_large, make_plan
 from contourmc.engine.recorder import read_mark, trajectory_of
 from contourmc.engine.run import Report, Run
-from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, start_chain
+from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined, on_host, start_chain
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -124,9 +126,9 @@ class KernelRun(Run):
         try:
             programs = self._programs()
             self.compile_seconds += time.perf_counter() - began
-            with ThreadPoolExecutor(min(_cores(), len(self._state.groups))) as pool:
+            with ThreadPoolExecutor(min(_cores(), len(self._state.groups))) as pool, self.target.reading():
                 while self._state.step < step and self._state.failure is None:
-                    self._state = self._advanced(programs, pool, self._pace.segment_end(self._state.step, step))
+                    self._advance(programs, pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
                         count = self.length.steps_before + self._state.step
                         report("sampling", count, _note(self._state.draws[-1]))
@@ -135,7 +137,7 @@ class KernelRun(Run):
 
     def samples(self) -> Samples:
         state, length, flattening = self._state, self.length, self.kernel.flattening
-        draws = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *state.draws)
+        draws = jax.tree.map(lambda *parts: joined(parts, axis=1), *state.draws)
         count = draws.energy.shape[1]
         return Samples(
             draws=self._as_positions(draws.position),
@@ -144,6 +146,7 @@ class KernelRun(Run):
             energies=draws.energy,
             log_weights=draws.log_weight,
             multipliers=draws.multiplier,
+            virials=draws.virial,
             steps=length.steps_before + length.burn_in + length.thin * (1 + np.arange(count)),
             trajectory=trajectory_of(state, length.steps_before),
             settings=self.settings,
@@ -168,6 +171,16 @@ class KernelRun(Run):
 
     def _compile(self, group: Chain) -> Any:
         return compile_segment(self.target, self._arguments, self.plan, group, self.average)
+
+    def _advance(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> None:
+        """Make the segment that ends with step `last`; if data cannot be read, up to the step that needs them."""
+        try:
+            self._state = self._advanced(programs, pool, last)
+        except DataError as error:
+            if self._state.step < error.step - 1:
+                self._state = self._advanced(programs, pool, error.step - 1)
+            if self._state.failure is None:
+                raise
 
     def _advanced(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> RunState:
         """The state after the segment that ends with step `last`; or, if a number is not finite on the way, the state
@@ -207,8 +220,8 @@ class KernelRun(Run):
         count = self.length.draws_after(last) - self.length.draws_after(self._state.step)
         if count == 0:
             return []
-        draws = [jax.tree.map(lambda leaf: np.asarray(leaf)[:, :count], part.draws) for part in parts]
-        return [jax.tree.map(lambda *leaves: np.concatenate(leaves), *draws)]
+        draws = [jax.tree.map(lambda leaf: on_host(leaf)[:, :count], part.draws) for part in parts]
+        return [jax.tree.map(lambda *leaves: joined(leaves), *draws)]
 
     def _as_positions(self, positions: Any) -> Position:
         return positions if self.layout is None or positions is None else self.layout.to_position(positions)
@@ -250,7 +263,7 @@ def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, .
     """The draws of all chains before the first is kept."""
     one = jax.eval_shape(lambda chain: empty_draws(target, kernel, plan, chain, 0), shape_of_one(groups[0]))
     count = sum(group.health.bad_step.shape[0] for group in groups)
-    return jax.tree.map(lambda leaf: np.zeros((count, *leaf.shape), leaf.dtype), one)
+    return jax.tree.map(lambda leaf: on_host(jnp.zeros((count, *leaf.shape), leaf.dtype)), one)
 
 
 def _failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:

@@ -128,12 +128,13 @@ def _block(
         def body(i, carry):
             state, target_state, totals, draws, sums, health = carry
             position, watched, step = kernel.draw(state), kernel.watched(state), before + i + 1
-            state, target_state, info = make_step(target, kernel, _at(inputs, i), state, target_state)
+            now = _at(inputs, i)
+            state, target_state, info, virial = make_step(target, kernel, now, state, target_state, centre)
             health = _examined(health, step, info, None if plan.large else watched)
             totals = _add(totals, info.log_weight, None if plan.large else position, centre, step > burn_in)
             drawn = target.drawn(target_state)
             stored = (position, drawn) if plan.store else (None, None)
-            new = Draws(*stored, info.energy, info.log_weight, info.multiplier)
+            new = Draws(*stored, info.energy, info.log_weight, info.multiplier, virial)
             index = _draws_before(step, burn_in, plan.thin) - done_before
 
             def keep(draws, sums):
@@ -216,7 +217,16 @@ def empty_draws(target: Target, kernel: Kernel, plan: Plan, chain: Chain, capaci
     column = jnp.zeros(capacity, jnp.result_type(float))
     stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if plan.store else (None, None)
     position, target_state = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), stored)
-    return Draws(position, target_state, column, column, column)
+    virial = jax.eval_shape(partial(_virial_at, kernel), chain)
+    return Draws(position, target_state, column, column, column, None if virial is None else column)
+
+
+def _virial_at(kernel: Kernel, chain: Chain) -> Array | None:
+    """The virial that a step of a chain gives, for its type only."""
+    inputs = jax.tree.map(
+        lambda leaf: leaf[0], kernel.prepare(jax.random.key(0), chain.state.position, jnp.arange(1, 2))
+    )
+    return kernel.virial(inputs, chain.state, chain.state.position, chain.centre)
 
 
 def _write(draws: Draws, new: Draws, index: Array) -> Draws:

@@ -105,10 +105,11 @@ def make_plan(
     capacity = min(-(-stretch // thin) + of_block, max(2 * of_block, 2**22 // size))
     independent = not averaged and not kernel.interacting and not per_chain
 
-    def one_step_of(target: Target, inputs: Any, state: Any, target_state: Any) -> Any:
-        return make_step(target, kernel, inputs, state, target_state)
+    def one_step_of(target: Target, inputs: Any, state: Any, target_state: Any, centre: Any) -> Any:
+        return make_step(target, kernel, inputs, state, target_state, centre)
 
-    fuse = independent and can_fuse(one_step_of, target, inputs, state, target_state)
+    centre = None if large else kernel.draw(state)
+    fuse = independent and can_fuse(one_step_of, target, inputs, state, target_state, centre)
     return Plan(block, thin, stretch, capacity, fuse, unroll, large, store, per_chain)
 
 

@@ -5,8 +5,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+import jax
+
 from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
+from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
 
 # Called after every call of the compiled program: the stage of the run, the steps done, and a note worth watching.
@@ -25,6 +28,18 @@ class DivergenceError(RuntimeError):
 
     def __str__(self) -> str:
         return self.args[0]
+
+
+class OutOfMemoryError(MemoryError):
+    """A run ran out of memory.
+
+    samples: the draws of all chains before that.
+    """
+
+    def __init__(self, step: int, samples: Samples):
+        remedy = "Use fewer chains, a larger thin, or store=False. The draws so far are in this error's `samples`"
+        super().__init__(f"the run ran out of memory after step {step:,}. {remedy}.")
+        self.samples = samples
 
 
 class Run(ABC):
@@ -87,14 +102,23 @@ class Run(ABC):
         """Make this many more steps of each chain; by default all that remain.
 
         It never goes beyond the last step. A run that tunes itself may make a few more steps than asked for during its
-        pilot. Raises a `DivergenceError` if a number is not finite.
+        pilot. Raises a `DivergenceError` if a number is not finite, a `DataError` if data cannot be read, and an
+        `OutOfMemoryError`; all three carry the draws so far.
         """
         remaining = self.steps - self.step
         steps = remaining if steps is None else require_count("steps", steps, 1, "advance by at least 1 step")
         if not self.failure:
             require(remaining > 0, "steps", steps, f"the run has made all of its {self.steps} steps")
             require(not self._closed, "steps", steps, "the run has been closed")
-            self.advance_to(self.step + min(steps, remaining), report)
+            try:
+                self.advance_to(self.step + min(steps, remaining), report)
+            except DataError as error:
+                error.samples = self.samples()
+                raise
+            except (MemoryError, jax.errors.JaxRuntimeError) as error:
+                if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+                    raise OutOfMemoryError(self.step, self.samples()) from error
+                raise
         if self.failure or self.step >= self.steps:
             self.close()
         if self.failure:

@@ -67,13 +67,16 @@ class Chain(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """Kept draws, stacked along an axis; position and target_state are None in a run that does not store them."""
+    """Kept draws, stacked along an axis; position and target_state are None in a run that does not store them, and
+    the virial for a kernel that has none.
+    """
 
     position: Position
     target_state: Any
     energy: Float[Array | np.ndarray, "..."]
     log_weight: Float[Array | np.ndarray, "..."]
     multiplier: Float[Array | np.ndarray, "..."]
+    virial: Float[Array | np.ndarray, "..."] | None
 
 
 class Mark(NamedTuple):
@@ -147,6 +150,20 @@ def no_totals(position: Position | None) -> Totals:
     zero = jnp.zeros((), jnp.result_type(float))
     zeros = jax.tree.map(jnp.zeros_like, position)
     return Totals(zero - 1e30, zero, zeros, zeros)  # a finite scale: the difference of two is a number
+
+
+def on_host(leaf: Array | np.ndarray) -> Array | np.ndarray:
+    """As a NumPy array; random keys, which NumPy does not know, stay as they are."""
+    return leaf if _is_key(leaf) else np.asarray(leaf)
+
+
+def joined(leaves: tuple[Array | np.ndarray, ...], axis: int = 0) -> Array | np.ndarray:
+    """Arrays `on_host`, one after the other."""
+    return (jnp if _is_key(leaves[0]) else np).concatenate(leaves, axis=axis)
+
+
+def _is_key(leaf: Array | np.ndarray) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def gather(groups: tuple[Chain, ...], part: Callable[[Chain], Any]) -> Any:

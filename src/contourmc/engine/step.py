@@ -27,10 +27,11 @@ def prepare_block(
 
 
 def make_step(
-    target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any, target_state: Any
-) -> tuple[Any, Any, Info]:
-    """One evaluation of the target and one move of the kernel; the new states of both, and the info."""
+    target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any, target_state: Any, centre: Position | None
+) -> tuple[Any, Any, Info, Array | None]:
+    """One evaluation of the target and one move of the kernel; the new states of both, the info and the virial."""
     target_inputs, kernel_inputs = inputs
     energy, gradient, target_state = kernel.evaluate(target, target_inputs, state.position, target_state)
+    virial = kernel.virial(kernel_inputs, state, gradient, centre)
     state, info = kernel.move(kernel_inputs, state, energy, gradient)
-    return state, target_state, info
+    return state, target_state, info, virial

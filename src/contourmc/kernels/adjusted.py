@@ -22,6 +22,7 @@ class AdjustedState(NamedTuple):
     energy, gradient: at x_k.
     velocity: v, with which the chain left x_k.
     kicked: v½, the velocity on the way to the proposal.
+    half: what a kick on the way to the proposal multiplies ∇V by, (h/2)√τ/τ: its last one must match its first.
     scale: σ of every coordinate, or None for 1: the preconditioner.
     accepted: how many proposals have been accepted.
     steps: k, the steps done so far.
@@ -33,6 +34,7 @@ class AdjustedState(NamedTuple):
     gradient: Position
     velocity: Position
     kicked: Position
+    half: Float[Array, ""]
     scale: Position | None
     accepted: Int[Array, ""]
     steps: Int[Array, ""]
@@ -74,7 +76,7 @@ class Adjusted(MomentumDynamics):
     def init(self, position: Position) -> AdjustedState:
         zeros = jax.tree.map(jnp.zeros_like, position)
         energy, count = jnp.zeros((), jnp.result_type(float)), jnp.zeros((), jnp.int32)
-        return AdjustedState(position, position, energy, zeros, zeros, zeros, None, count, count)
+        return AdjustedState(position, position, energy, zeros, zeros, zeros, energy, None, count, count)
 
     def draw(self, state: AdjustedState) -> Position:
         return state.here
@@ -98,12 +100,12 @@ class Adjusted(MomentumDynamics):
         flatten: Flatten = unflattened,
     ) -> tuple[AdjustedState, Info]:
         stride = jnp.sqrt(2 * inputs.step_size * inputs.temperature)
-        half = stride / inputs.temperature / 2
+        half = (stride / inputs.temperature / 2).astype(state.half.dtype)
         first = state.steps == 0  # the proposal is the starting point itself
-        info = describe_point(jnp.where(first, energy, state.energy), flatten)
-        there = describe_point(energy, flatten)
+        info = _held(describe_point(jnp.where(first, energy, state.energy), flatten))
+        there = _held(describe_point(energy, flatten))
 
-        arrived = _kick(state.kicked, gradient, state.scale, half * _held(there.multiplier))
+        arrived = _kick(state.kicked, gradient, state.scale, state.half * there.multiplier)
         rise = (there.energy - info.energy) / inputs.temperature + there.log_weight - info.log_weight
         rise = rise + (_square(arrived) - _square(state.velocity)) / 2
         accept = first | (inputs.log_uniform < -rise)  # False if the rise is NaN
@@ -114,19 +116,18 @@ class Adjusted(MomentumDynamics):
         here, slope = choose(state.position, state.here), choose(gradient, state.gradient)
         velocity = choose(arrived, jax.tree.map(jnp.negative, state.velocity))
         velocity = jax.tree.map(lambda v, w: self.momentum * v + w, velocity, inputs.noise)
-        multiplier = _held(jnp.where(accept, there.multiplier, info.multiplier))
+        multiplier = jnp.where(accept, there.multiplier, info.multiplier)
         kicked = _kick(velocity, slope, state.scale, half * multiplier)
         position = _drift(here, kicked, state.scale, stride)
         energy = jnp.where(accept, there.energy, info.energy)
-        accepted = state.accepted + accept
-        return (
-            AdjustedState(position, here, energy, slope, velocity, kicked, state.scale, accepted, state.steps + 1),
-            info,
-        )
+        return state._replace(
+            position=position, here=here, energy=energy, gradient=slope, velocity=velocity, kicked=kicked, half=half,
+            accepted=state.accepted + accept, steps=state.steps + 1,
+        ), info  # fmt: skip
 
 
-def _held(multiplier: Float[Array, ""]) -> Float[Array, ""]:
-    return jnp.clip(multiplier, -2.0, 2.0)
+def _held(info: Info) -> Info:
+    return info._replace(multiplier=jnp.clip(info.multiplier, -2.0, 2.0))
 
 
 def _kick(velocity: Position, gradient: Position, scale: Position | None, factor: Array) -> Position:

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.info import Info
 from contourmc._core.pytrees import HoldsArrays, Position
@@ -80,12 +80,21 @@ class Kernel(HoldsArrays, ABC):
         """The numbers of a state that must be finite for the run to go on."""
         return self.draw(state)
 
+    def virial(self, inputs: Any, state: Any, gradient: Any, centre: Position | None) -> Float[Array, ""] | None:
+        """(x − centre)·∇U(x) / (dτ) at the point that a step contributes to the draws, with d coordinates.
+
+        Its mean is 1 in equilibrium, and larger where steps or the noise of gradients are too large: it is the
+        configurational temperature over τ. None for a kernel that is exact at any step size, or cannot tell.
+        """
+        return None
+
     def settle(self, state: Any) -> Any:
         """The same state without the rounding errors that build up over many steps; called once a block."""
         return state
 
-    def step(self, key: PRNGKeyArray, state: Any, energy: Array, gradient: Position) -> tuple[Any, Info]:
+    def step(self, key: PRNGKeyArray, state: Any, energy: Any, gradient: Any) -> tuple[Any, Info]:
         """One step for your own loop: prepare, move and settle."""
         inputs = self.prepare(key, state.position, jnp.reshape(state.steps + 1, (1,)))
+        energy, gradient = jax.tree.map(jnp.asarray, (energy, gradient))
         state, info = self.move(jax.tree.map(lambda leaf: leaf[0], inputs), state, energy, gradient)
         return self.settle(state), info

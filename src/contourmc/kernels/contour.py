@@ -187,6 +187,11 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
         theta = state.theta if self._omega is None else normalised(state.theta)
         return state._replace(dynamics=dynamics, theta=theta)
 
+    def virial(
+        self, inputs: ContourInputs, state: ContourState, gradient: Position, centre: Position | None
+    ) -> Float[Array, ""] | None:
+        return self.dynamics.virial(inputs.dynamics, state.dynamics, gradient, centre)
+
     def watched(self, state: ContourState) -> Any:
         return self.dynamics.watched(state.dynamics)
 

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.info import Info
 from contourmc._core.noise import normal_like
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, position_size
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.schedules import Schedule, check_schedule, evaluate
 
@@ -61,6 +61,9 @@ class Dynamics(Kernel, arrays=("step_size",)):
     def __post_init__(self):
         check_schedule("step_size", self.step_size, "the step size ε must be above 0")
         check_schedule("temperature", self.temperature, "the temperature τ must be 0 or more", positive=False)
+        for name in ("step_size", "temperature"):
+            if not callable(getattr(self, name)):
+                object.__setattr__(self, name, float(getattr(self, name)))
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
         step_size = evaluate(self.step_size, steps)
@@ -98,6 +101,13 @@ class IncrementalDynamics(Dynamics):
         flattened = jax.tree.map(lambda g: info.multiplier.astype(g.dtype) * g, gradient)
         added, state = self.displace(inputs, state, flattened)
         return added, state, info
+
+    def virial(self, inputs: Any, state: Any, gradient: Position, centre: Position | None) -> Float[Array, ""] | None:
+        if callable(self.temperature) or self.temperature == 0:
+            return None
+        away = state.position if centre is None else jax.tree.map(jnp.subtract, state.position, centre)
+        products = [jnp.sum(x * g) for x, g in zip(*map(jax.tree.leaves, (away, gradient)), strict=True)]
+        return sum(products, jnp.zeros(())) / (position_size(away) * inputs.temperature)
 
     def move(
         self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require, require_number
 from contourmc._core.info import Info
@@ -102,6 +102,11 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
     def settle(self, state: ReplicaState) -> ReplicaState:
         settled = zip(self.dynamics, state.replicas, strict=True)
         return state._replace(replicas=tuple(one.settle(replica) for one, replica in settled))
+
+    def virial(
+        self, inputs: ReplicaInputs, state: ReplicaState, gradient: Any, centre: Position | None
+    ) -> Float[Array, ""] | None:
+        return self.dynamics[0].virial(inputs.replicas[0], state.replicas[0], gradient[0], centre)
 
     def watched(self, state: ReplicaState) -> tuple[Position, ...]:
         return state.position

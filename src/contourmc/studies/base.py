@@ -1,49 +1,66 @@
 """What a study is: an experiment of the paper, run again and compared with what the paper says."""
 
-import json
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jax
+from contourmc.draws.samples import Samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class Options:
-    """What the user asked for; None stands for the study's default.
+class Size:
+    """length: steps of each chain; for a study on data, passes through them.  seeds: independent repetitions."""
 
-    steps: of each chain.
-    epochs: passes through the data, for a study on data.
-    seeds: independent repetitions.
-    quick: the same code in well under a minute, with fewer steps and seeds.
+    length: int
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a study is asked to do.
+
+    size: how long to run, and how often.
+    quick: whether to compare fewer methods and settings, too.
+    conclusive: whether the size is that of the full study, or larger; otherwise no claim is judged.
     data: the local folder of the data sets.
     """
 
-    steps: int | None = None
-    epochs: int | None = None
-    seeds: int | None = None
-    quick: bool = False
+    size: Size
+    quick: bool
+    conclusive: bool
     data: Path | None = None
 
-    def choose(self, *, steps: int, seeds: int, quick_steps: int, quick_seeds: int) -> tuple[int, int]:
-        """The number of steps and seeds: as asked for, or else the quick or the full numbers."""
-        default_steps, default_seeds = (quick_steps, quick_seeds) if self.quick else (steps, seeds)
-        return self.steps or default_steps, self.seeds or default_seeds
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether our measurement agrees with a claim (None: too noisy to tell), and what that asks for, in words."""
+
+    agrees: bool | None
+    tolerance: str
+
+
+def within(value: float, low: float | None = None, high: float | None = None, unit: str = "") -> Verdict:
+    """The verdict on a number that must not be below `low` nor above `high`."""
+    agrees = (low is None or value >= low) and (high is None or value <= high)
+    if low is None or high is None:
+        bounds = f"at least {low:g}" if high is None else f"at most {high:g}"
+    else:
+        bounds = f"{low:g} to {high:g}"
+    return Verdict(bool(agrees), f"{bounds} {unit}".strip())
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, what we measured, and whether the two agree (None: no verdict)."""
+    """What the paper says, what we measured, and whether the two agree; None if there is nothing to judge."""
 
     paper: str
     ours: str
-    agrees: bool | None
+    verdict: Verdict | None
 
 
 @dataclass(frozen=True)
@@ -54,12 +71,14 @@ class Outcome:
     results: every number, as plain data.
     figures: by file name without extension.
     notes: paragraphs of Markdown below the table of claims.
+    interrupted: whether Ctrl-C ended it; it then has the results of what had been finished, and nothing else.
     """
 
     claims: Sequence[Claim]
     results: Mapping[str, Any]
     figures: Mapping[str, "Figure"] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,60 +86,41 @@ class Study:
     """name: on the command line.
     summary: one line about it.
     title: of the report.
-    module: where its function `run`, from Options to an Outcome, is; imported when the study runs.
+    module: where its function `run` is; imported when the study runs. From Options, and a dictionary in which it puts
+        every result as soon as it has it, to an Outcome.
+    full, quick: the sizes of the whole study, and of its quick version.
     """
 
     name: str
     summary: str
     title: str
     module: str
+    full: Size
+    quick: Size
+
+    def options(
+        self, length: int | None = None, seeds: int | None = None, quick: bool = False, data: Path | None = None
+    ) -> Options:
+        """The options for a length and a number of seeds; what is None is as in the full or the quick version."""
+        usual = self.quick if quick else self.full
+        size = Size(length or usual.length, seeds or usual.seeds)
+        enough = size.length >= self.full.length and size.seeds >= self.full.seeds
+        return Options(size, quick, conclusive=enough and not quick, data=data)
 
     def run(self, options: Options) -> Outcome:
-        """Run the experiment."""
-        return import_module(self.module).run(options)
+        """Run the experiment; Ctrl-C ends it with what there is."""
+        results: dict[str, Any] = {}
+        try:
+            return import_module(self.module).run(options, results)
+        except KeyboardInterrupt:
+            return Outcome((), results, interrupted=True)
 
 
-def write(study: Study, options: Options, outcome: Outcome, seconds: float, out: Path) -> list[Path]:
-    """Write results.json, report.md and every figure as PNG and PDF; returns the files."""
-    about = {
-        "study": study.name,
-        "quick": options.quick,
-        "seconds": round(seconds, 1),
-        "jax": jax.__version__,
-        "machine": platform.machine(),
-    }
-    files = [out / "results.json", out / "report.md"]
-    files[0].write_text(json.dumps({"about": about, **outcome.results}, indent=2) + "\n", encoding="utf-8")
-    files[1].write_text(_report(study, options, outcome, seconds), encoding="utf-8")
-    files += [file for name, figure in outcome.figures.items() for file in _save(figure, out / name)]
-    return files
+def complete(samples: Samples) -> Samples:
+    """The samples of a run that came to its end. One that Ctrl-C cut short ends the study, too.
 
-
-def _save(figure: "Figure", stem: Path) -> list[Path]:
-    """Write a figure as PNG and PDF, and close it."""
-    import matplotlib.pyplot as plt
-
-    files = [stem.with_suffix(".png"), stem.with_suffix(".pdf")]
-    for file in files:
-        figure.savefig(file, dpi=130)
-    plt.close(figure)
-    return files
-
-
-_VERDICTS = (
-    "The paper states most of these claims in words. A verdict compares our measurement with a threshold that we chose;"
-    " it is in the source of the study. Several thresholds were set after the first results had been seen."
-)
-
-
-def _report(study: Study, options: Options, outcome: Outcome, seconds: float) -> str:
-    verdict = {True: "agrees", False: "**differs**", None: "–"}
-    lines = [f"# {study.title}", "", study.summary, ""]
-    if options.quick:
-        lines += ["A quick run: the same code with fewer steps and seeds. Its numbers are rough.", ""]
-    lines += ["| the paper | our measurement | |", "|---|---|---|"]
-    lines += [f"| {claim.paper} | {claim.ours} | {verdict[claim.agrees]} |" for claim in outcome.claims]
-    lines += ["", *(f"{note}\n" for note in outcome.notes), f"{_VERDICTS}\n"]
-    lines += [f"![{name}]({name}.png)\n" for name in outcome.figures]
-    lines += [f"Made by `contourmc reproduce {study.name}{' --quick' if options.quick else ''}` in {seconds:.0f} s."]
-    return "\n".join(lines) + "\n"
+    `sample` returns the draws so far, which a study must not take for those of a whole run.
+    """
+    if samples.interrupted:
+        raise KeyboardInterrupt
+    return samples

@@ -13,7 +13,7 @@ from contourmc.kernels.contour import csgld, ksgld
 from contourmc.problems import GaussianMixture
 from contourmc.problems.gaussian_mixture import bin_probabilities
 from contourmc.sampling import sample
-from contourmc.studies.base import Claim, Options, Outcome
+from contourmc.studies.base import Claim, Options, Outcome, Size, Verdict, complete, within
 from contourmc.targets.energies import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -124,9 +124,10 @@ def kernels(quick: bool) -> dict[str, Kernel]:
     return {name: kernel for name, kernel in compared.items() if name not in skipped}
 
 
-def estimate(kernel: Kernel, steps: int, runs: int) -> dict[str, float]:
+def estimate(kernel: Kernel, size: Size) -> dict[str, float]:
     """The mean and P(x < −1) with their standard errors over runs, and the crossings of −1 per run."""
-    result = sample(TARGET, init=0.0, steps=steps, chains=runs, kernel=kernel, thin=max(1, steps // 20_000))
+    steps, runs = size.length, size.seeds
+    result = complete(sample(TARGET, init=0.0, steps=steps, chains=runs, kernel=kernel, thin=max(1, steps // 20_000)))
     figures = {"crossings": float(np.mean(np.sum(np.diff(result.draws > -1, axis=1), axis=1)))}
     means, below = result.mean(by_chain=True), result.expectation(lambda x: x < -1, by_chain=True)
     for name, by_run in (("mean", np.asarray(means)), ("below", np.asarray(below))):
@@ -135,20 +136,19 @@ def estimate(kernel: Kernel, steps: int, runs: int) -> dict[str, float]:
     return figures
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options, results: dict[str, Any]) -> Outcome:
     """Find the peaks, and see whether they disturb the estimates."""
-    steps, runs = options.choose(steps=5_000_000, seeds=10, quick_steps=100_000, quick_seeds=4)
     partitions = (QUICK_WIDTHS, QUICK_OFFSETS) if options.quick else (WIDTHS, OFFSETS)
     points, found = stationary(), scan(*partitions)
     peaks = peaks_by_scheme(PARTITION, PROBLEM.theta(PARTITION))
     shown = {scheme: _highest_near(some, points["x = -6"], 1.5) for scheme, some in peaks.items()}
-    estimates = {name: estimate(kernel, steps, runs) for name, kernel in kernels(options.quick).items()}
-    results = {
-        "steps": steps, "runs": runs, "stationary_energies": points, "scan": found, "estimates": estimates,
-        "shown": {scheme: peak and peak._asdict() for scheme, peak in shown.items()},
-    }  # fmt: skip
+    results |= {"stationary_energies": points, "scan": found}
+    results["shown"] = {scheme: peak and peak._asdict() for scheme, peak in shown.items()}
+    for name, kernel in kernels(options.quick).items():
+        results.setdefault("estimates", {})[name] = estimate(kernel, options.size)
+    estimates = results["estimates"]
     figures = {"bizarre_peaks": _figure(shown["left"], found)}
-    return Outcome(_claims(shown, found, estimates), results, figures, _notes(found, estimates, steps, runs))
+    return Outcome(_claims(shown, found, estimates), results, figures, _notes(found, estimates, options.size))
 
 
 def _positions(peak: Peak) -> np.ndarray:
@@ -161,7 +161,7 @@ def _positions(peak: Peak) -> np.ndarray:
 def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dict[str, Any]) -> list[Claim]:
     minimum, peak = stationary()["x = -6"], shown["left"]
     if peak is None:
-        return [Claim("there is a bizarre peak", "none found", False)]
+        return [Claim("there is a bizarre peak", "none found", Verdict(False, "there is one"))]
     places = _positions(peak)
     x, energy, _ = PROBLEM.grid()
     slope = float(np.interp(places[1], x, np.gradient(energy, x)))
@@ -177,23 +177,25 @@ def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dic
         Claim(
             "a bizarre peak at a point x that is no stationary point",
             f"x = {places[0]:.2f} and {places[1]:.2f}, {peak.height:.2f} high; U′ there is {slope:.2f}",
-            peak.height > 0.01 and abs(slope) > 0.1,
+            Verdict(peak.height > 0.01 and abs(slope) > 0.1, "higher than 0.01, where |U′| > 0.1"),
         ),
         Claim(
             "x and −6 are in the same subregion",
             f"bins {bins[0]} and {bins[1]} (`left`, u₁ = {PARTITION.low:g}, Δu = {PARTITION.width:g})",
-            bins[0] == bins[1],
+            Verdict(bins[0] == bins[1], "the same bin"),
         ),
         Claim(
             "x has the same energy as the local minimum at −6",
             f"U(−6) = {minimum:.2f}; U(x) − U(−6) = {shifts}: the same to within Δu",
-            all(p is not None and abs(p.energy - minimum) <= PARTITION.width for p in shown.values()),
+            within(
+                max(abs(p.energy - minimum) if p else np.inf for p in shown.values()), high=PARTITION.width, unit="off"
+            ),
         ),
         Claim(
             "a bizarre peak always indicates a stationary point of the same energy",
             f"distance from the nearest stationary energy, over {len(heights)} widths and"
             f" {len(next(iter(heights.values())))} offsets of the bins: {ranges}",
-            all(entry["farthest"] <= 1 for entry in found.values()),
+            within(max(entry["farthest"] for entry in found.values()), high=1, unit="Δu away"),
         ),
         Claim(
             "(not in the paper: do the peaks disturb the estimate of the mean?)",
@@ -205,7 +207,7 @@ def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dic
     ]
 
 
-def _notes(found: dict[str, Any], estimates: dict[str, Any], steps: int, runs: int) -> list[str]:
+def _notes(found: dict[str, Any], estimates: dict[str, Any], size: Size) -> list[str]:
     heights = ["| Δu | mean height | largest | offsets with a peak |", "|---|---|---|---|"]
     for width, values in found["left"]["heights"].items():
         heights.append(
@@ -231,7 +233,8 @@ def _notes(found: dict[str, Any], estimates: dict[str, Any], steps: int, runs: i
         f" finer bins resolve; in the limit, halving Δu adds ½ζ·log 2 = {0.5 * ZETA * np.log(2):.2f}. Heights for each"
         f" width, over the offsets of the bins, `left` (the other schemes differ from it by at most {differ:.3f}):",
         "\n".join(heights),
-        f"**Estimates**, {runs} runs of {steps:,} steps, `left`, ε = 0.1, a tenth as burn-in; ± is one standard error:",
+        f"**Estimates**, {size.seeds} runs of {size.length:,} steps, `left`, ε = 0.1, a tenth as burn-in; ± is one"
+        " standard error:",
         "\n".join(table),
         "All chains start at 0; θ without peaks is θ(i) ∝ e^(−iΔu). Continuous weights undo any Ψ, with peaks or"
         " without. Two errors remain: that of a finite ε (compare KSGLD at two step sizes), and in CSGLD that of a θ"

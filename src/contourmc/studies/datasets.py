@@ -59,7 +59,7 @@ _CIFAR100 = _Cifar(
 _CIFAR_SOURCE = "https://www.cs.toronto.edu/~kriz"
 
 
-class DataError(OSError):
+class DatasetError(OSError):
     """A data set is missing, damaged, or cannot be downloaded; the message says which file, and what to do."""
 
 
@@ -75,11 +75,11 @@ def uci(name: str, folder: str | Path | None = None) -> tuple[Float[np.ndarray, 
     try:
         table = np.loadtxt(file)
     except ValueError as error:
-        raise DataError(f"{file} is damaged: {error}. {_AGAIN}") from error
+        raise DatasetError(f"{file} is damaged: {error}. {_AGAIN}") from error
     fine = table.ndim == 2 and table.shape[0] == rows and table.shape[1] > features and np.isfinite(table).all()
     if not fine:
         expected = f"{rows} rows of at least {features + 1} finite numbers"
-        raise DataError(f"{file} is damaged: expected {expected}, found an array of {table.shape}. {_AGAIN}")
+        raise DatasetError(f"{file} is damaged: expected {expected}, found an array of {table.shape}. {_AGAIN}")
     return table[:, :features], table[:, features]
 
 
@@ -113,20 +113,22 @@ def _read_batch(which: _Cifar, file: Path) -> Images:
             content = _PlainUnpickler(opened, encoding="bytes").load()
         keys = sorted(map(str, content))
     except Exception as error:  # a damaged pickle can raise anything
-        raise DataError(f"{file} is damaged or no {which.title} batch ({error!r}). {_AGAIN}") from error
+        raise DatasetError(f"{file} is damaged or no {which.title} batch ({error!r}). {_AGAIN}") from error
     data, key = b"data", which.key.encode()
     wanted = f"{which.title} in its official layout ({which.folder}, for Python)"
     if data not in content or key not in content:
-        raise DataError(f"{file} is not of {wanted}: expected {data} and {key}, found {', '.join(keys) or 'nothing'}")
+        raise DatasetError(
+            f"{file} is not of {wanted}: expected {data} and {key}, found {', '.join(keys) or 'nothing'}"
+        )
     try:
         rows, labels = np.asarray(content[data]), np.asarray(content[key], np.int32)
     except (ValueError, TypeError, OverflowError) as error:
-        raise DataError(f"{file} is damaged or no {which.title} batch ({error!r}). {_AGAIN}") from error
+        raise DatasetError(f"{file} is damaged or no {which.title} batch ({error!r}). {_AGAIN}") from error
     fine = rows.dtype == np.uint8 and rows.ndim == 2 and rows.shape[1] == 3072 and labels.shape == rows.shape[:1]
     if not (fine and np.all((labels >= 0) & (labels < which.classes))):
         expected = f"rows of 3,072 bytes and labels 0 … {which.classes - 1}"
         found = f"data {rows.dtype}{list(rows.shape)}, labels {list(labels.shape)}"
-        raise DataError(f"{file} is no {which.title} batch: expected {expected}, found {found}")
+        raise DatasetError(f"{file} is no {which.title} batch: expected {expected}, found {found}")
     return rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels
 
 
@@ -172,7 +174,7 @@ def _local(folder: str | Path | None) -> Path | None:
     if not named:
         return None
     if not Path(named).is_dir():
-        raise DataError(f"there is no folder {named}: name another ({_NAMED})")
+        raise DatasetError(f"there is no folder {named}: name another ({_NAMED})")
     return Path(named)
 
 
@@ -183,7 +185,7 @@ def _first(candidates: list[Path]) -> Path:
             return candidate
     looked = " nor ".join(str(candidate) for candidate in candidates)
     remedy = f"name another folder ({_NAMED}), or none, to download"
-    raise DataError(f"there is no file {looked}: {remedy}")
+    raise DatasetError(f"there is no file {looked}: {remedy}")
 
 
 def _download(url: str, known_hash: str, name: str, *, unpack: bool = False) -> Any:
@@ -193,11 +195,11 @@ def _download(url: str, known_hash: str, name: str, *, unpack: bool = False) -> 
         import pooch
     except ImportError as error:
         needed = "install contourmc[data] to download it"
-        raise DataError(f"{name} is not here: {needed}, or name a folder by {ENVIRONMENT_VARIABLE}") from error
+        raise DatasetError(f"{name} is not here: {needed}, or name a folder by {ENVIRONMENT_VARIABLE}") from error
     processor = pooch.Untar() if unpack else None
     try:
         return pooch.retrieve(url, known_hash, fname=name, path=pooch.os_cache("contourmc"), processor=processor)
     except ValueError as error:
-        raise DataError(f"what came from {url} is damaged: its hash is not {known_hash}. {remedy}") from error
+        raise DatasetError(f"what came from {url} is damaged: its hash is not {known_hash}. {remedy}") from error
     except OSError as error:  # also all errors of the network
-        raise DataError(f"{name} could not be downloaded from {url} ({type(error).__name__}). {remedy}") from error
+        raise DatasetError(f"{name} could not be downloaded from {url} ({type(error).__name__}). {remedy}") from error

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from contourmc import __version__
 from contourmc.draws.samples import Samples
@@ -15,6 +16,7 @@ from contourmc.kernels.contour import csgld
 from contourmc.kernels.sgld import sgld
 from contourmc.problems import GaussianMixture
 from contourmc.sampling import sample
+from contourmc.studies.base import complete
 from contourmc.targets.energies import NoisyEnergy
 
 # The paper does not say where the partition begins, nor which scheme it used for the mixture. The lowest energy is
@@ -23,7 +25,10 @@ PARTITION = Partition(low=1.5, width=1.0, bins=50)
 
 
 def run_demo(out: Path, steps: int, chains: int, seed: int, console: Console) -> dict[str, Any]:
-    """Sample, print the table, and write demo.png and results.json into the folder; returns the results."""
+    """Sample, print the table, and write demo.png and results.json into the folder; returns the results.
+
+    Ctrl-C ends it; results.json then says so, and has the runs that were finished, if there are any.
+    """
     problem = GaussianMixture()
     target = NoisyEnergy(problem.energy, gradient_variance=0.01)
     thin = max(1, steps // 20_000)
@@ -31,21 +36,32 @@ def run_demo(out: Path, steps: int, chains: int, seed: int, console: Console) ->
         "sgld": sgld(step_size=0.1),
         "csgld": csgld(step_size=0.1, zeta=0.75, partition=PARTITION, scheme="right"),
     }
-    head = f"[bold]contourmc {__version__}[/bold]: 0.4·N(−6, 1) + 0.6·N(4, 1)"
-    console.print(f"{head}, {chains} chains of {steps:,} steps each")
+    head = Text.assemble((f"contourmc {__version__}", "bold"), ": 0.4·N(−6, 1) + 0.6·N(4, 1)")
+    console.print(head, f"{chains} chains of {steps:,} steps each", sep=", ")
     runs: dict[str, Samples] = {}
-    for name, kernel in kernels.items():
-        runs[name] = sample(
-            target, init=0.0, steps=steps, chains=chains, seed=seed, thin=thin, kernel=kernel,
-            burn_in=steps // 10,
-        )  # fmt: skip
-    results: dict[str, Any] = {name: measure(run, problem) for name, run in runs.items()}
-    results["settings"] = {name: run.settings for name, run in runs.items()}
+    try:
+        for name, kernel in kernels.items():
+            run = sample(
+                target, init=0.0, steps=steps, chains=chains, seed=seed, thin=thin, kernel=kernel,
+                burn_in=steps // 10,
+            )  # fmt: skip
+            runs[name] = complete(run)
+    except KeyboardInterrupt:
+        if runs:
+            _write(runs, problem, out / "results.json", interrupted=True)
+        raise
+    results = _write(runs, problem, out / "results.json", interrupted=False)
     console.print(_table(results))
     console.print(str(runs["csgld"].diagnose()))
-    (out / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     _figure(runs, problem, out / "demo.png")
-    console.print(f"Written to {out / 'demo.png'} and {out / 'results.json'}.")
+    return results
+
+
+def _write(runs: dict[str, Samples], problem: GaussianMixture, file: Path, interrupted: bool) -> dict[str, Any]:
+    """Write the results of the runs; returns them."""
+    results: dict[str, Any] = {name: measure(run, problem) for name, run in runs.items()}
+    results |= {"settings": {name: run.settings for name, run in runs.items()}, "interrupted": interrupted}
+    file.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     return results
 
 

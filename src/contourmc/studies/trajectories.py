@@ -1,5 +1,6 @@
 """Figure 2 (a–d) of the paper: where SGLD and CSGLD go on the energy landscape of the mixture."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from contourmc.kernels.contour import csgld
 from contourmc.kernels.sgld import sgld
 from contourmc.problems import GaussianMixture
 from contourmc.sampling import sample, start
-from contourmc.studies.base import Claim, Options, Outcome
+from contourmc.studies.base import Claim, Options, Outcome, Verdict, complete, within
 from contourmc.targets.energies import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -44,12 +45,13 @@ class Panel:
         return self.x.shape[1]
 
 
-def run(options: Options) -> Outcome:
+def run(options: Options, results: dict[str, Any]) -> Outcome:
     """Sample the four panels, measure crossings and jumps, and draw."""
-    steps, seeds = options.choose(steps=1_000_000, seeds=20, quick_steps=100_000, quick_seeds=4)
-    window, chains = max(2, min(100_000, steps // 2)), max(2, seeds)  # a spread needs two chains
-    panels = make_panels(steps, window, chains)
-    results: dict[str, Any] = {name: _measure(panel) for name, panel in panels.items()}
+    steps, chains = options.size.length, max(2, options.size.seeds)  # a spread needs two chains
+    panels: dict[str, Panel] = {}
+    for name, panel in make_panels(steps, max(2, min(100_000, steps // 2)), chains):
+        panels[name] = panel
+        results[name] = _measure(panel)
     results |= {"steps": steps, "chains": chains, "low": PARTITION.low, "small_multiplier": SMALL}
     note = (
         f"{chains} chains from x = 0; the picture shows the first, the numbers are from every step of all. A "
@@ -61,25 +63,21 @@ def run(options: Options) -> Outcome:
     return Outcome(_claims(results), results, {"trajectories": _figure(panels, results)}, (note,))
 
 
-def make_panels(steps: int, window: int, chains: int) -> dict[str, Panel]:
+def make_panels(steps: int, window: int, chains: int) -> Iterator[tuple[str, Panel]]:
     """SGLD for `window` steps; CSGLD early, after `window` steps, and in the last `window` of all its steps."""
     target, early = NoisyEnergy(PROBLEM.energy, gradient_variance=0.01), min(1_000, window)
     settings: dict[str, Any] = dict(init=0.0, thin=1, chains=chains)
     contour = csgld(0.1, PARTITION, zeta=ZETA, scheme="left", weights="step")  # as in the paper
-    plain = sample(target, kernel=sgld(0.1), steps=window, burn_in=0, **settings)
+    plain = complete(sample(target, kernel=sgld(0.1), steps=window, burn_in=0, **settings))
+    yield "sgld", _panel(f"SGLD: {window:,} steps", plain, window // 1_000)
     with start(target, kernel=contour, steps=steps, burn_in=0, **settings) as run:
         run.advance(early)
-        first = run.samples()
+        yield "early", _panel(f"CSGLD, early: {early:,} steps", run.samples(), early // 100)
         if window > early:
             run.advance(window - early)
-        middle = run.samples()
-    last = sample(target, kernel=contour, steps=steps, burn_in=steps - window, **settings)
-    return {
-        "sgld": _panel(f"SGLD: {window:,} steps", plain, window // 1_000),
-        "early": _panel(f"CSGLD, early: {early:,} steps", first, early // 100),
-        "mid": _panel(f"CSGLD, mid: {window:,} steps", middle, window // 1_000),
-        "late": _panel(f"CSGLD, late: the last {window:,} of {steps:,}", last, window // 1_000),
-    }
+        yield "mid", _panel(f"CSGLD, mid: {window:,} steps", run.samples(), window // 1_000)
+    last = complete(sample(target, kernel=contour, steps=steps, burn_in=steps - window, **settings))
+    yield "late", _panel(f"CSGLD, late: the last {window:,} of {steps:,}", last, window // 1_000)
 
 
 def _panel(title: str, samples: Samples, thin: int) -> Panel:
@@ -160,12 +158,12 @@ def _claims(results: dict[str, Any]) -> list[Claim]:
         Claim(
             "SGLD tends to be trapped in a deep local optimum for an exponentially long time",
             f"{plain['crossings']:.2f} crossings per chain in {plain['steps']:,} steps",
-            plain["crossings"] < 1,
+            within(plain["crossings"], high=1, unit="crossing per chain"),
         ),
         Claim(
             "in the early period CSGLD might suffer from a similar local trap",
             f"{early['chains_that_crossed']} of {chains} chains cross in the first {early['steps']:,} steps",
-            early["chains_that_crossed"] < chains / 2,
+            within(early["chains_that_crossed"], high=chains / 2, unit="chains cross"),
         ),
         Claim(
             "θ of the current subregion increases very fast, eventually rendering a smaller or even negative "
@@ -173,7 +171,7 @@ def _claims(results: dict[str, Any]) -> list[Claim]:
             f"after {early['steps']:,} steps θ gives multipliers down to "
             f"{early['lowest_multiplier_by_theta']:.2f}, and below {SMALL:g} for U in "
             f"{_first(early['bouncy_energies'])}; {early['negative_share']:.0%} of the moves had one below 0",
-            early["lowest_multiplier_by_theta"] < 0,
+            within(early["lowest_multiplier_by_theta"], high=0, unit="for the lowest multiplier"),
         ),
         Claim(
             "the bouncy zone enables the sampler to jump over large energy barriers to explore other modes",
@@ -182,14 +180,14 @@ def _claims(results: dict[str, Any]) -> list[Claim]:
             f"multiplier below {SMALL:g} over {_first(mid['bouncy_energies'])}, below 0 in "
             f"{_first(mid['negative_energies'])}; {mid['negative_share']:.0%} of the moves had one below 0, "
             f"extremes {mid['lowest_multiplier']:.1f} and {mid['largest_multiplier']:.1f}",
-            mid["chains_that_crossed"] > chains / 2,
+            within(mid["chains_that_crossed"], low=chains / 2, unit="chains cross"),
         ),
         Claim(
             "late, bouncy jumps occur in both local and global optima",
             f"{late['jumps']['local']['share_of_steps']:.1%} of all steps begin one near the local optimum, "
             f"{late['jumps']['global']['share_of_steps']:.1%} near the global one; {_count(late)}; extreme "
             f"multipliers {late['lowest_multiplier']:.1f} and {late['largest_multiplier']:.1f}",
-            min(jumps["share_of_steps"] for jumps in late["jumps"].values()) > 0,
+            Verdict(min(jumps["share_of_steps"] for jumps in late["jumps"].values()) > 0, "some near both"),
         ),
         _larger("early", early["jumps"], late["jumps"]),
         _larger("mid", mid["jumps"], late["jumps"]),
@@ -208,7 +206,7 @@ def _first(ranges: list[tuple[float, float]]) -> str:
 def _larger(name: str, before: dict[str, Any], after: dict[str, Any]) -> Claim:
     """Whether the late jumps are longer than those of another panel, near every mode where both panels have some.
 
-    The verdict is "differs" if even with two standard errors more they would not be a tenth longer.
+    They differ from the claim if even with two standard errors more they would not be a tenth longer.
     """
     texts, lowest, highest = [], [], []
     for mode, new in after.items():
@@ -227,7 +225,7 @@ def _larger(name: str, before: dict[str, Any], after: dict[str, Any]) -> Claim:
     return Claim(
         f"later, larger bouncy jumps can be induced (late against {name})",
         f"median distance in {LAG} steps from a point with a negative multiplier: {'; '.join(texts)}",
-        agrees,
+        Verdict(agrees, "longer by two standard errors; differs if less than a tenth longer"),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import HoldsArrays, Position
@@ -61,6 +61,10 @@ class Target(HoldsArrays, ABC):
         """A context around a run, for work on the host such as a thread that reads data."""
         return nullcontext()
 
+    def reading(self) -> AbstractContextManager[None]:
+        """A context around calls of the compiled program: once it is left, no program waits for data any more."""
+        return nullcontext()
+
     def after(self, step: int) -> None:
         """Called between two calls of the compiled program: raise the error if something went wrong on the host.
 
@@ -71,11 +75,13 @@ class Target(HoldsArrays, ABC):
 def check_position(position: Any) -> None:
     """Raise unless the position is a pytree of at least one float array."""
     leaves = jax.tree_util.tree_leaves_with_path(position)
-    require(bool(leaves), "init", position, "a position needs at least one number")
     for path, leaf in leaves:
-        floating = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+        kind = getattr(leaf, "dtype", None) or np.asarray(leaf).dtype
+        floating = jnp.issubdtype(kind, jnp.floating)
         remedy = "a position must be made of floats (write 0.0, not 0)"
         require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
+    some = any(np.size(leaf) for _, leaf in leaves)
+    require(some, "init", position, "a position needs at least one number")
 
 
 def check_starts(target: Target, positions: Position, *, per_chain: bool = False) -> None:
@@ -83,21 +89,28 @@ def check_starts(target: Target, positions: Position, *, per_chain: bool = False
 
     per_chain: whether the target is a stack too, with one for each position.
     """
-    energies = np.asarray(_energies(target, positions, per_chain))
+    energies, smooth = map(np.asarray, _at_starts(target, positions, per_chain))
     target.after(0)
-    bad = np.flatnonzero(~np.isfinite(energies))
-    if bad.size:
-        at = f"a start of chain {bad[0]} with energy {energies[bad[0]]}"
+    for chain in np.flatnonzero(~np.isfinite(energies)):
+        at = f"a start of chain {chain} with energy {energies[chain]}"
         require(False, "init", at, "start every chain where the energy is finite")
+    for chain in np.flatnonzero(~smooth):
+        at = f"a start of chain {chain} where the gradient is not finite"
+        remedy = "start elsewhere, or check the energy: the derivatives of √|x|, |x|**0.5 or jnp.linalg.norm fail at 0"
+        require(False, "init", at, remedy)
 
 
 @partial(jax.jit, static_argnames="per_chain")
-def _energies(target: Target, positions: Position, per_chain: bool) -> Float[Array, " chains"]:
-    """The energy at each of a stack of positions."""
+def _at_starts(
+    target: Target, positions: Position, per_chain: bool
+) -> tuple[Float[Array, " chains"], Bool[Array, " chains"]]:
+    """The energy at each of a stack of positions, and whether its gradient is finite."""
 
-    def energy_at(target: Target, position: Position) -> Array:
+    def evaluate(target: Target, position: Position) -> tuple[Array, Array]:
         inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
-        return target.evaluate_from(inputs, position, target.init())[0]
+        energy, gradient, _ = target.evaluate_from(inputs, position, target.init())
+        finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient)]
+        return energy, jnp.all(jnp.stack(finite))
 
-    return jax.vmap(energy_at, (0 if per_chain else None, 0))(target, positions)
+    return jax.vmap(evaluate, (0 if per_chain else None, 0))(target, positions)

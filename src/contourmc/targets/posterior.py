@@ -27,7 +27,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     log_prior: a function from the parameters to their log density, up to a constant.
     data: any pytree of arrays with one entry for each observation along the first axis, for example (x, y).
         It is put on the device once, and is an argument of the compiled program.
-    batch_size: n. With n = N nothing is random.
+    batch_size: n. With n = N nothing is random, and a run can tune itself; on smaller batches it needs a kernel.
     replace: False: an epoch is N // n steps through the data in a new random order, which leaves out N mod n
         observations; True: every observation of a batch is drawn from all the data.
     augment: a function from a random key and a batch to the batch that the likelihood sees.
@@ -78,6 +78,11 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         for name, value in dict(batch_size=batch_size, resident=resident, data=data, size=size).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
+
+    @property
+    def exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether every batch is all the data, as they are."""
+        return self.batch_size == self.size and not self.replace and self.augment is None and self.state is None
 
     def init(self) -> Any:
         return self.state if self.snapshot_epochs is None else WithSnapshot(self.state, no_snapshot(self.size))
@@ -163,6 +168,9 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     def session(self) -> AbstractContextManager[None]:
         require_alone(self.data)
         return self.data.reader.session() if isinstance(self.data, HostData) else nullcontext()
+
+    def reading(self) -> AbstractContextManager[None]:
+        return self.data.reader.reading() if isinstance(self.data, HostData) else nullcontext()
 
     def after(self, step: int) -> None:
         if isinstance(self.data, HostData):

@@ -22,12 +22,25 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
 
     log_likelihood, log_prior, augment, state: as for a `Posterior`.
     batches: any iterable of batches of n observations each: a PyTorch or Grain loader, a list, or a
-        function that gives an iterator, such as a generator function. It is read again whenever it ends.
+        function that gives an iterator, such as a generator function. It is read from the beginning in every run, and
+        again whenever it ends; an iterator, which can be read only once, is good for one run.
     size: N, the total number of observations.
     prefetch: how many batches a thread reads ahead.
 
     In step k all chains get the k-th batch. The energy is unbiased if every batch is a random choice of the data: the
     loader must shuffle. All batches must have the same size.
+
+    The seed of a run does not reach the loader: the same seed gives the same draws only if the loader gives the same
+    batches. One that goes on shuffling where it stopped does not, and a second run then warns. Give a function that
+    makes a new loader, whose shuffling has a seed of its own:
+
+        def batches():
+            random = np.random.default_rng(0)
+            while True:
+                for rows in random.permutation(N).reshape(-1, n):
+                    yield x[rows], y[rows]
+
+    If the loader fails, the run raises a `DataError`, which names the batch and carries the draws so far.
     """
 
     log_likelihood: LogLikelihood
@@ -68,6 +81,9 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     def session(self) -> AbstractContextManager[None]:
         require_alone(self.batches)
         return self._data.reader.session()
+
+    def reading(self) -> AbstractContextManager[None]:
+        return self._data.reader.reading()
 
     def after(self, step: int) -> None:
         self._data.after(step)

@@ -34,5 +34,8 @@ class WrappedTarget(Target, arrays=("target",)):
     def session(self) -> AbstractContextManager[None]:
         return self.target.session()
 
+    def reading(self) -> AbstractContextManager[None]:
+        return self.target.reading()
+
     def after(self, step: int) -> None:
         self.target.after(step)

@@ -49,6 +49,7 @@ from contourmc.tuning.adaptive_state import (
 )
 from contourmc.tuning.conclusions import Bins, conclude
 from contourmc.tuning.rebinning import bins_to_add, rebin
+from contourmc.tuning.varied_step import VariedStep
 from contourmc.tuning.walkers import place
 
 OMEGA = Polynomial(scale=10.0, power=0.6, offset=100.0)
@@ -142,9 +143,12 @@ class AdaptiveRun(Run):
             )  # fmt: skip
         found = state.found
         minima = None if found is None else Basins(found.minima, found.minimum_energies, found.scale)
+        drawn = run.samples()
+        assert drawn.flattening is not None
         return replace(
-            run.samples(), settings=settings, seconds=seconds + run.seconds, interrupted=unfinished, stage=stage,
-            compile_seconds=compile_seconds + run.compile_seconds, basins=minima,
+            drawn, flattening=replace(drawn.flattening, automatic=self.follow), settings=settings, stage=stage,
+            interrupted=unfinished, seconds=seconds + run.seconds, basins=minima,
+            compile_seconds=compile_seconds + run.compile_seconds,
         )  # fmt: skip
 
     def _after_chunk(self, state: AdaptiveState) -> Now:
@@ -230,7 +234,8 @@ class AdaptiveRun(Run):
         size = self.given_step if state.found is None else state.found.step_size
         assert size is not None
         assert state.bins is not None
-        dynamics = (Adjusted if self.target.exact else Langevin)(size, 1.0, pilot.MOMENTUM)
+        exact = self.target.exact
+        dynamics = Adjusted(VariedStep(size), 1.0, pilot.MOMENTUM) if exact else Langevin(size, 1.0, pilot.MOMENTUM)
         learning = state.stage == LEARNING
         together = learning and self.chains > 1
         return Contour(dynamics, state.bins.partition, omega=OMEGA if learning else None, shared=together)

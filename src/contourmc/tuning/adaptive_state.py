@@ -10,6 +10,7 @@ from contourmc.engine.state import RunState
 from contourmc.kernels.contour import Contour
 from contourmc.tuning.conclusions import Bins, Conclusions
 from contourmc.tuning.pilot import PilotState
+from contourmc.tuning.varied_step import VariedStep
 
 ROUNDS = 5  # looks at the partition while θ is learnt
 LOOKS = 10  # and while the chains sample
@@ -78,7 +79,9 @@ class AdaptiveState(NamedTuple):
             }
         if kernel is None:
             return {"kernel": {}, "automatic": chosen}
-        return {"kernel": describe(kernel), "step_size": kernel.dynamics.step_size, "automatic": chosen}
+        size = kernel.dynamics.step_size
+        size = size.step_size if isinstance(size, VariedStep) else size
+        return {"kernel": describe(kernel), "step_size": size, "automatic": chosen}
 
 
 def _plain(leaf: Any) -> Any:

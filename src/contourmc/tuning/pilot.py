@@ -50,7 +50,8 @@ class Rung(NamedTuple):
     """temperature: of the walkers.  hot: their energies there.  places: where they were, stacked.
     typical: energies of the cooled copy at temperature 1, (step, walker).
     minima: where the copy came to rest, stacked.  lowest: the energies there.
-    falling: by how much the energy still fell in the last chunk, near temperature 0.
+    sinking: by how much the energy fell from the first to the last quarter of the time at temperature 1.
+    falling: by how much it still fell in the last chunk, near temperature 0.
     """
 
     temperature: float
@@ -59,6 +60,7 @@ class Rung(NamedTuple):
     typical: np.ndarray
     minima: Position
     lowest: np.ndarray
+    sinking: float
     falling: float
 
 
@@ -224,6 +226,7 @@ def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
     hot = np.concatenate(hot_chunks[plan.settle // 2 :] if first else hot_chunks)
     begin = len(hot_chunks) + plan.cool
     typical, last = np.concatenate(energies[begin : begin + plan.cool]), energies[-1]
+    quarter = max(1, len(typical) // 4)
     rung = Rung(
         temperature=(1.0, *TEMPERATURES)[len(state.rungs)],
         hot=hot if first else hot[len(hot) // 2 :],
@@ -231,6 +234,7 @@ def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
         typical=typical[len(typical) // 2 :],
         minima=jax.vmap(plan.dynamics.draw)(state.walkers),
         lowest=last[-1],
+        sinking=float(np.median(typical[:quarter].mean(axis=0) - typical[-quarter:].mean(axis=0))),
         falling=float(np.median(last[0] - last[-1])),
     )
     walkers = place(plan.dynamics, state.places, state.scale)
@@ -240,11 +244,11 @@ def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
 def _require_landscape(energies: np.ndarray, record: Record) -> None:
     """Raise for energies that cannot be told apart."""
     flat = all(not np.any(leaf) for leaf in jax.tree.leaves(record.gradient_variance)) and np.ptp(energies) == 0
-    require(not flat, "target", "an energy that is the same everywhere", "there is nothing to sample: check the energy")
-    size = float(np.max(np.abs(energies)))
+    walls = float(record.acceptance) < 1
+    remedy = "there is nothing to sample: check the energy, or give it walls, where it is jnp.inf"
+    require(not flat or walls, "target", "an energy that is the same everywhere", remedy)
+    size = float(np.max(np.abs(energies[-1])))
     grain = float(np.spacing(np.asarray(size, energies.dtype)))
-    remedy = (
-        f"numbers of this size are {grain:.2g} apart in {energies.dtype}, too coarse for differences of 1:"
-        " subtract a constant from the energy, or turn on jax_enable_x64"
-    )
-    require(grain < 0.1, "target", f"energies around {size:.3g}", remedy)
+    coarse = f"numbers of this size are {grain:.2g} apart in {energies.dtype}, too coarse for differences of 1"
+    remedy = "start closer to where the mass is, subtract a constant inside the function, or turn on jax_enable_x64"
+    require(grain < 0.1, "target", f"energies around {size:.3g}", f"{coarse}: {remedy}")

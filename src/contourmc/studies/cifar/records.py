@@ -46,11 +46,13 @@ def evaluation(epoch: int, point: dict[str, float], samples: Samples, before: np
 def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record:
     """The best point so far, the average so far, and the path to them.
 
+    interrupted: whether there are epochs to come, which is so until the last evaluation.
     energies, multipliers: the least and the largest of the kept draws, of which `draws` has every one.
     """
     best = max(history, key=lambda entry: entry["point"]["accuracy"])
     found: Record = {
         "epochs": history[-1]["epoch"],
+        "interrupted": samples.interrupted,
         "best_point": best["point"] | {"epoch": best["epoch"]},
         "last_point": history[-1]["point"],
         "average": history[-1]["average"],
@@ -94,7 +96,7 @@ def _rounded(values: np.ndarray, digits: int) -> list[float]:
 def write_record(file: Path, record: Record) -> None:
     """Replace the record as a whole, so that an interruption leaves the one before."""
     new = file.with_suffix(".new")
-    new.write_text(json.dumps(record, indent=1) + "\n")
+    new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     new.replace(file)
 
 
@@ -104,7 +106,7 @@ def read_records(folder: Path) -> list[Record]:
     for file in sorted(folder.glob("*-seed-*.json")):
         known = False
         with suppress(ValueError, KeyError, TypeError):
-            record = json.loads(file.read_text())
+            record = json.loads(file.read_text(encoding="utf-8"))
             known = record["settings"]["algorithm"] in ALGORITHMS and record["results"]["epochs"] > 0
             known = known and set_of(record).name in SETS
             records.append(record)
@@ -115,6 +117,15 @@ def read_records(folder: Path) -> list[Record]:
 def set_of(record: Record) -> ImageSet:
     """The data set of a run; the first records, all of CIFAR-10, do not say."""
     return find_set(record["settings"].get("dataset", "cifar10"))
+
+
+def kernel_of(record: Record) -> Record | None:
+    """The description of the kernel; the first records have the name of the rule, and its ρ beside it."""
+    kernel = record["settings"].get("kernel")
+    if kernel is None or not isinstance(kernel.get("rule"), str):
+        return kernel
+    rest = {name: value for name, value in kernel.items() if name not in ("rule", "rho")}
+    return rest | {"rule": {"kind": kernel["rule"].title(), "rho": kernel["rho"]}}
 
 
 def network_of(record: Record) -> str:

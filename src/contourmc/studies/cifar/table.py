@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, IMAGES
-from contourmc.studies.cifar.records import Record, network_of
+from contourmc.studies.cifar.records import Record, kernel_of, network_of
 from contourmc.studies.cifar.sets import ImageSet
 
 if TYPE_CHECKING:
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("algorithm", "epochs", "seeds", "BPE", "BMA", "NLL", "ECE", "s/epoch")
 FEWEST = 20  # test images in a bin of confidence that the picture shows
+DRAWS_NOTE = (
+    "Energies and multipliers: of all kept draws. Models: the mean accuracy of single ones in %. Best BMA: the best"
+    " average so far, after which epoch. Worth: of how many equally weighted models, by the weights θ^ζ, and by θ."
+)
 NOTE, OF_THE_PAPER = "BPE and BMA in %; ± is the standard error over seeds", ", in the paper the standard deviation"
 
 
@@ -36,19 +40,57 @@ def make_table(images: ImageSet, records: list[Record]) -> Table:
     for name in COLUMNS:
         first = name == "algorithm"
         table.add_column(name, justify="left" if first else "right", no_wrap=not first, min_width=9 if first else None)
+    groups = _groups(records)
     for name, algorithm in ALGORITHMS.items():
-        groups: dict[str, list[Record]] = {}
-        for record in records:
-            if record["settings"]["algorithm"] == name:
-                groups.setdefault(_setting(record), []).append(record)
-        for group in groups.values():
+        for group in groups.get(name, ()):
             table.add_row(*_row(algorithm.title, group, several=len(networks) > 1))
-        if beside and (groups or len(records) > 1):
-            if not groups:
+        if beside and (name in groups or len(records) > 1):
+            if name not in groups:
                 table.add_row(algorithm.title, "not run")
             point, average = (f"{figure.mean:.2f}±{figure.deviation:.2f}" for figure in images.paper[name])
             table.add_row(" paper", "1000", "10", point, average, style="dim")
     return table
+
+
+def make_draws_table(records: list[Record]) -> Table:
+    """What the models that are averaged were like, in the longest runs of each algorithm, over all seeds."""
+    table = Table(
+        "algorithm", title="The models that are averaged", title_justify="left", box=SIMPLE_HEAD, padding=0,
+        show_edge=False, caption=DRAWS_NOTE, caption_justify="left",
+    )  # fmt: skip
+    for name in ("energies/1000", "multipliers", "models", "best BMA", "epoch", "worth by θ^ζ", "by θ"):
+        table.add_column(name, justify="right")
+    for group in _longest(records):
+        rows = [record["results"] for record in group if record["results"]["average"] is not None]
+        if rows:
+            best = [max(_averages(record)) for record in group]
+            table.add_row(
+                ALGORITHMS[group[0]["settings"]["algorithm"]].title,
+                _range([energy / 1000 for row in rows for energy in row["energies"]], 0),
+                _range([multiplier for row in rows for multiplier in row["multipliers"]], 1),
+                _mean([100 * point for record in group for point in _points(record)], 1, error=False),
+                _mean([100 * accuracy for accuracy, _ in best], 2, error=False),
+                _range([epoch for _, epoch in best], 0),
+                _mean([row["effective_models_by_weight"] for row in rows], 0, error=False),
+                _mean([row["effective_models_by_theta"] for row in rows], 0, error=False),
+            )
+    return table
+
+
+def _points(record: Record) -> list[float]:
+    """The accuracy of every single model after burn-in."""
+    burn_in = record["settings"]["burn_in_epochs"]
+    return [entry["point"]["accuracy"] for entry in record["history"] if entry["epoch"] > burn_in]
+
+
+def _averages(record: Record) -> list[tuple[float, int]]:
+    """The accuracy of the average so far, and after which epoch."""
+    return [(entry["average"]["accuracy"], entry["epoch"]) for entry in record["history"] if entry["average"]]
+
+
+def _range(values: list[float], digits: int) -> str:
+    low, high = f"{min(values):.{digits}f}", f"{max(values):.{digits}f}"
+    return low if low == high else f"{low} … {high}"
 
 
 def _row(title: str, group: list[Record], several: bool) -> list[str]:
@@ -76,12 +118,25 @@ def _depth(record: Record) -> int:
     return record["settings"]["depth"]
 
 
+def _groups(records: list[Record]) -> dict[str, list[list[Record]]]:
+    """By algorithm, in the paper's order, the runs that differ by their seeds alone."""
+    groups: dict[str, dict[str, list[Record]]] = {name: {} for name in ALGORITHMS}
+    for record in records:
+        groups[record["settings"]["algorithm"]].setdefault(_setting(record), []).append(record)
+    return {name: list(by_setting.values()) for name, by_setting in groups.items() if by_setting}
+
+
+def _longest(records: list[Record]) -> list[list[Record]]:
+    """The runs with the most epochs of each algorithm."""
+    return [max(groups, key=lambda group: group[0]["results"]["epochs"]) for groups in _groups(records).values()]
+
+
 def _setting(record: Record) -> str:
     """What two runs that differ by their seed alone have in common."""
     settings = record["settings"]
-    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision", "kernel")
+    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision")
     common = {name: settings.get(name) for name in names}
-    return json.dumps([common, _unusual(settings), record["results"]["epochs"]], sort_keys=True)
+    return json.dumps([common, kernel_of(record), _unusual(settings), record["results"]["epochs"]], sort_keys=True)
 
 
 def _unusual(settings: dict[str, Any]) -> list[str]:
@@ -91,56 +146,54 @@ def _unusual(settings: dict[str, Any]) -> list[str]:
     return words + [f"no {name}" for name, switch in settings["augmentation"].items() if switch is False]
 
 
-def _mean(values: list[float], digits: int) -> str:
+def _mean(values: list[float], digits: int, *, error: bool = True) -> str:
     """The mean, with its standard error where there are several seeds."""
     if not values:
         return "–"
-    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else None
-    return f"{np.mean(values):.{digits}f}" + ("" if error is None else f"±{error:.{digits}f}")
+    mean = f"{np.mean(values):.{digits}f}"
+    return f"{mean}±{np.std(values, ddof=1) / len(values) ** 0.5:.{digits}f}" if error and len(values) > 1 else mean
 
 
 def draw(images: ImageSet, records: list[Record]) -> "Figure":
-    """Accuracy along the longest run of each algorithm, of single models and of the average so far; and how reliable
-    the averages are.
+    """Accuracy along the longest runs of each algorithm, one for each seed, of single models and of the average so far;
+    and how reliable the averages are.
     """
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
     right.plot([0, 1], [0, 1], color="k", lw=1, ls="--", label="calibrated")
     longest = _longest(records)
-    for record in longest:
-        _draw_run(record, left, right)
-    ends = [100 * record["results"]["last_point"]["accuracy"] for record in longest]
+    for group in longest:
+        _draw_runs(group, left, right)
+    shown = [record for group in longest for record in group]
+    ends = [100 * record["results"]["last_point"]["accuracy"] for record in shown]
     left.set(xlabel="epoch", ylabel="test accuracy, %", title="Single models (dots), and their average so far (lines)")
     left.set_ylim(min(ends) - 8, None)
     right.set(xlabel="confidence of the average", ylabel="accuracy", title="Reliability of the model averages")
     for panel in (left, right):
         panel.spines[["top", "right"]].set_visible(False)
         panel.legend(frameon=False, fontsize=8)
-    figure.suptitle(f"{' and '.join(_networks(longest))} on {images.title}", fontweight="bold")
+    figure.suptitle(f"{' and '.join(_networks(shown))} on {images.title}", fontweight="bold")
     return figure
 
 
-def _longest(records: list[Record]) -> list[Record]:
-    """Of each algorithm the run with the most epochs; of several, the first."""
-    chosen: dict[str, Record] = {}
-    for record in sorted(records, key=lambda record: -record["results"]["epochs"]):
-        chosen.setdefault(record["settings"]["algorithm"], record)
-    return [chosen[name] for name in ALGORITHMS if name in chosen]
-
-
-def _draw_run(record: Record, left: "Axes", right: "Axes") -> None:
-    history, results, algorithm = record["history"], record["results"], record["settings"]["algorithm"]
+def _draw_runs(group: list[Record], left: "Axes", right: "Axes") -> None:
+    """Runs that differ by their seeds alone, in one colour."""
+    algorithm, count = group[0]["settings"]["algorithm"], len(group)
     color = f"C{list(ALGORITHMS).index(algorithm)}"
-    name = f"{ALGORITHMS[algorithm].title}, {results['epochs']} epochs"
-    epochs = np.array([entry["epoch"] for entry in history])
-    points = np.array([100 * entry["point"]["accuracy"] for entry in history])
-    averaged = np.array([entry["average"] is not None for entry in history])
-    average = np.array([100 * entry["average"]["accuracy"] for entry in history if entry["average"] is not None])
-    left.plot(epochs, points, ".", color=color, ms=3, alpha=0.5)
-    left.plot(epochs[averaged], average, color=color, lw=2.2, label=name)
-    if averaged.any():
-        confidence, accuracy, share = (np.array(values) for values in results["reliability"].values())
-        many = share * record["settings"]["test_images"] >= FEWEST
-        label = f"{name}, ECE {results['average']['ece']:.3f}"
-        right.plot(confidence[many], accuracy[many], "o-", color=color, ms=3, lw=1.2, label=label)
+    title, epochs = ALGORITHMS[algorithm].title, group[0]["results"]["epochs"]
+    seeds = f"{count} seeds" if count > 1 else "1 seed"
+    errors = [record["results"]["average"]["ece"] for record in group if record["results"]["average"] is not None]
+    for i, record in enumerate(group):
+        history, first = record["history"], i == 0
+        averages = [(epoch, 100 * accuracy) for accuracy, epoch in _averages(record)]
+        points = [(entry["epoch"], 100 * entry["point"]["accuracy"]) for entry in history]
+        left.plot(*np.transpose(points), ".", color=color, ms=3, alpha=0.5 / count)
+        left.plot(
+            *np.reshape(averages, (-1, 2)).T, color=color, lw=1.6, label=f"{title}, {epochs} epochs" if first else None
+        )
+        if averages:
+            confidence, accuracy, share = (np.array(values) for values in record["results"]["reliability"].values())
+            many = share * record["settings"]["test_images"] >= FEWEST
+            label = f"{title}, {seeds}, ECE {np.mean(errors):.3f}" if first else None
+            right.plot(confidence[many], accuracy[many], "o-", color=color, ms=3, lw=1.2, label=label)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from contourmc.studies.base import Claim
+from contourmc.studies.base import Claim, Size, Verdict, within
 from contourmc.studies.gaussian_mixture.experiment import SCHEMES, ZETAS, Method, slowdown
 
 
@@ -21,29 +21,37 @@ def landscape_claims(heights: dict[str, Any], found: dict[str, Any]) -> list[Cla
     ratios = f"{flat['csgld_flat']:.2f} at ζ = 1, {flat['csgld']:.3f} at ζ = 0.75, {flat['sgld']:.0e} for SGLD"
     matches = "the estimate of θ matches the ground truth very well"
     return [
-        Claim("ζ = 0.75 reduces the energy barrier from 12 to as small as 2", f"`left`: {', '.join(barrier)}", rounds),
-        Claim(matches, f"continuous weights: total variation distance {_pm(tv)}", tv["mean"] < 0.05),
+        Claim(
+            "ζ = 0.75 reduces the energy barrier from 12 to as small as 2",
+            f"`left`: {', '.join(barrier)}",
+            Verdict(rounds, "from 12 to 2, both to within 0.5"),
+        ),
+        Claim(
+            matches,
+            f"continuous weights: total variation distance {_pm(tv)}",
+            within(tv["mean"], high=0.05, unit="in total variation"),
+        ),
         Claim(
             f"{matches}, with the paper's step weights and `left` scheme",
             f"total variation distance {_pm(stepped['theta_tv'])}; {lowest}",
-            stepped["theta_tv"]["mean"] < 0.05,
+            within(stepped["theta_tv"]["mean"], high=0.05, unit="in total variation"),
         ),
         Claim(
             "θ decays exponentially fast with the index of the bin",
             f"bins 2 to 12: log θ falls by {-slope:.2f} per bin, correlation {correlation:.4f}",
-            bool(correlation < -0.99),
+            within(correlation, high=-0.99, unit="for the correlation of log θ with the index"),
         ),
         Claim(
             "ζ = 1 leads to a flat histogram of energy",
             f"visits to the least / most visited bin below the barrier: {ratios}",
-            flat["csgld_flat"] > 0.5,
+            within(flat["csgld_flat"], low=0.5, unit="for least / most at ζ = 1"),
         ),
     ]
 
 
 def error_claims(methods: dict[str, Method], found: dict[str, Any]) -> list[Claim]:
     """The error of the mean."""
-    runs, steps = len(methods["sgld"].errors), methods["sgld"].steps[-1]
+    runs = len(methods["sgld"].errors)
     error = {name: found[name]["final_abs_error"] for name in found}
     ended = {
         name: f"final error {_pm(error[name])}; {found[name]['runs_within_0.2']} of {runs} runs within 0.2"
@@ -56,32 +64,31 @@ def error_claims(methods: dict[str, Method], found: dict[str, Any]) -> list[Clai
         _, late_step = slowdown(methods["csgld_step"], methods["ksgld_step"])
         known = _pm(found["ksgld_step"]["final_bias"])
         compared = f"; KSGLD with the same weights is off by {known}, and the error is {late_step:.2f} times its error"
-    long_enough = steps >= 1_000_000  # a shorter run says nothing about "soon"
     return [
         Claim(
             "SGLD's error decays slowly and rarely converges",
             ended["sgld"],
-            found["sgld"]["runs_within_0.2"] < runs / 2,
+            within(found["sgld"]["runs_within_0.2"], high=runs / 2, unit="runs within 0.2"),
         ),
         Claim(
             "KSGLD (true θ) converges much faster than SGLD",
             ended["ksgld"],
-            error["ksgld"]["mean"] < error["sgld"]["mean"] / 3,
+            within(error["ksgld"]["mean"] / error["sgld"]["mean"], high=0.33, unit="of SGLD's error"),
         ),
         Claim(
             "early on CSGLD is slightly slower than KSGLD",
             f"first 1% of the steps: error {early:.1f} times KSGLD's",
-            early > 1,
+            within(early, 1.0, 1.5, "times KSGLD's error"),
         ),
         Claim(
             "soon CSGLD is as efficient as KSGLD",
             f"after the first 1%: error {late:.2f} times KSGLD's; {ended['csgld']}",
-            late < 1.5 if long_enough else None,
+            within(late, high=1.25, unit="times KSGLD's error"),
         ),
         Claim(
             "the weighted average converges to the mean, with the paper's step weights and `left` scheme",
             f"averaged over the runs, off by {_pm(bias)}; {ended['csgld_step']}{compared}",
-            abs(bias["mean"]) < 3 * bias["se"] if long_enough else None,
+            within(abs(bias["mean"]) / (bias["se"] or np.inf), high=3, unit="standard errors off"),
         ),
     ]
 
@@ -90,7 +97,7 @@ def _pm(value: dict[str, float]) -> str:
     return f"{value['mean']:.3f} ± {value['se']:.3f}"
 
 
-def make_notes(heights: dict[str, Any], found: dict[str, Any], steps: int, runs: int) -> list[str]:
+def make_notes(heights: dict[str, Any], found: dict[str, Any], size: Size) -> list[str]:
     """How it was measured, and the table of barriers."""
     table = [f"| scheme | {' | '.join(f'ζ = {zeta:g}' for zeta in ZETAS)} |", "|---|---|---|---|"]
     for scheme, partition in SCHEMES:
@@ -98,7 +105,7 @@ def make_notes(heights: dict[str, Any], found: dict[str, Any], steps: int, runs:
         table.append(f"| `{scheme}`, u₁ = {partition.low:g} | {' | '.join(pairs)} |")
     before, shares = heights["left"]["0"], found["csgld_flat"]["visit_shares"]
     return [
-        f"{runs} runs of {steps:,} steps; ± is one standard error over the runs. All start at 0, which is"
+        f"{size.seeds} runs of {size.length:,} steps; ± is one standard error over the runs. All start at 0, which is"
         " also the true mean, and there is no burn-in: the paper mentions none.",
         "KSGLD and CSGLD use u₁ = 1.5, the `right` scheme and continuous weights; the paper's variant uses u₁ = 2"
         " (our choice: the paper does not give u₁), the `left` scheme and step weights.",

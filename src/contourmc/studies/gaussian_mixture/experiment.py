@@ -11,6 +11,7 @@ from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import csgld, ksgld
 from contourmc.problems import GaussianMixture
 from contourmc.sampling import start
+from contourmc.studies.base import Size
 from contourmc.targets.energies import NoisyEnergy
 
 PROBLEM = GaussianMixture()
@@ -59,8 +60,9 @@ def kernels(quick: bool) -> dict[str, Kernel]:
     return compared
 
 
-def measure(kernel: Kernel, steps: int, runs: int, seed: int) -> Method:
+def measure(kernel: Kernel, size: Size, seed: int) -> Method:
     """Run a method. The first hundredth of its steps has marks of its own, closer together than the others."""
+    steps, runs = size.length, size.seeds
     early = steps // 100
     every = 1024 * -(-early // 25_600)
     marks, means = [], []
@@ -116,24 +118,21 @@ def average(by_run: np.ndarray) -> dict[str, float]:
     return {"mean": float(by_run.mean()), "se": float(by_run.std(ddof=min(1, runs - 1)) / runs**0.5)}
 
 
-def summarise(methods: dict[str, Method]) -> dict[str, Any]:
-    """Every number of the methods, as plain data."""
-    summary: dict[str, Any] = {}
-    for name, method in methods.items():
-        truth = PROBLEM.theta(PAPERS if name.endswith("step") else OURS)
-        summary[name] = {
-            "final_abs_error": average(np.abs(method.errors[:, -1])),
-            "final_bias": average(method.errors[:, -1]),
-            "runs_within_0.2": int(np.sum(np.abs(method.errors[:, -1]) < 0.2)),
-            "theta_tv": average(np.abs(method.theta - truth).sum(axis=1) / 2),
-            "theta": method.theta.mean(axis=0).tolist(),
-            "theta_truth": truth.tolist(),
-            "visit_shares": (method.visits.sum(axis=0) / method.visits.sum()).tolist(),
-            "flatness": flatness(method.visits),
-            "steps": method.steps.tolist(),
-            "mean_abs_error": method.curve.tolist(),
-        }
-    return summary
+def summarise(name: str, method: Method) -> dict[str, Any]:
+    """Every number of a method, as plain data."""
+    truth = PROBLEM.theta(PAPERS if name.endswith("step") else OURS)
+    return {
+        "final_abs_error": average(np.abs(method.errors[:, -1])),
+        "final_bias": average(method.errors[:, -1]),
+        "runs_within_0.2": int(np.sum(np.abs(method.errors[:, -1]) < 0.2)),
+        "theta_tv": average(np.abs(method.theta - truth).sum(axis=1) / 2),
+        "theta": method.theta.mean(axis=0).tolist(),
+        "theta_truth": truth.tolist(),
+        "visit_shares": (method.visits.sum(axis=0) / method.visits.sum()).tolist(),
+        "flatness": flatness(method.visits),
+        "steps": method.steps.tolist(),
+        "mean_abs_error": method.curve.tolist(),
+    }
 
 
 def slowdown(slow: Method, fast: Method) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from contourmc.kernels.contour import Weights
-from contourmc.studies.base import Claim
+from contourmc.studies.base import Claim, Verdict
 from contourmc.studies.theory.experiment import slope
 from contourmc.studies.theory.setting import NAMES, SYMBOLS, truth
 
@@ -22,7 +22,10 @@ def make_claims(learning: dict[str, Any], estimates: dict[str, Any]) -> list[Cla
         Claim(
             "Theorem 1: E‖θ_k − θ⋆‖² = O(ω_k), above a floor",
             "E‖θ_k − Eθ_k‖² falls like ω_k to the power: " + each(lambda one: "{:.2f} ± {:.2f}".format(*one["rate"])),
-            falls if all(rate + 2 * error >= 1 for rate, error in rates) else False,
+            Verdict(
+                falls if all(rate + 2 * error >= 1 for rate, error in rates) else False,
+                "a power of at least 1, less two standard errors, and above 0 by two",
+            ),
         ),
         Claim(
             "Theorem 1: the floor is O(ε + 1/m + Var), of unnamed size",
@@ -63,7 +66,8 @@ def _effect(estimates: dict[str, Any], sweep: str, weights: Weights, paper: str)
             texts[-1] += ", power {:.2f} ± {:.2f}".format(*power)
     agrees = False if min(growths) < -2 else True if min(growths) > 2 else None  # None: within the noise
     ends = f"{SYMBOLS[sweep]} {values[0]:g} → {values[-1]:g}"
-    return Claim(paper, f"bias of E[U], {weights} weights, {ends}: {'; '.join(texts)}", agrees)
+    tolerance = "the bias grows, by two standard errors; differs if it falls by two"
+    return Claim(paper, f"bias of E[U], {weights} weights, {ends}: {'; '.join(texts)}", Verdict(agrees, tolerance))
 
 
 def _pm(cell: dict[str, float]) -> str:

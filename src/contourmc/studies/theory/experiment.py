@@ -1,8 +1,9 @@
 """The measurements: how θ is learnt, and the errors of weighted averages along three sweeps."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import Any
 
 import jax
@@ -75,20 +76,25 @@ def _summaries(samples: Samples) -> dict[str, dict[str, float]]:
 
 def measure_estimates(
     sweeps: Mapping[str, tuple[float, ...]], schemes: tuple[Scheme, ...], steps: int, chains: int
-) -> dict[str, Any]:
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Errors of KSGLD, whose θ is θ⋆, along each sweep; a setting that several sweeps share is run once."""
-    settings = {sweep: [replace(Setting(), **{sweep: v}) for v in values] for sweep, values in sweeps.items()}
-    unique = dict.fromkeys(setting for swept in settings.values() for setting in swept)
     names = {variant: name for variant, name in NAMES.items() if variant[0] in schemes}
-    known = {(setting, scheme): _known(setting, scheme, steps, chains) for setting in unique for scheme in schemes}
-    return {
-        sweep: {
-            "values": list(sweeps[sweep]),
-            "errors": {name: [known[setting, s][w] for setting in swept] for (s, w), name in names.items()},
-            "step_bias_by_quadrature": {s: [_step_bias(setting.partition, s) for setting in swept] for s in schemes},
-        }
-        for sweep, swept in settings.items()
-    }
+    known: dict[tuple[Setting, Scheme], dict[str, Any]] = {}
+    for sweep, values in sweeps.items():
+        swept = [replace(Setting(), **{sweep: value}) for value in values]
+        for setting, scheme in product(swept, schemes):
+            if (setting, scheme) not in known:
+                known[setting, scheme] = _known(setting, scheme, steps, chains)
+        yield (
+            sweep,
+            {
+                "values": list(values),
+                "errors": {name: [known[setting, s][w] for setting in swept] for (s, w), name in names.items()},
+                "step_bias_by_quadrature": {
+                    s: [_step_bias(setting.partition, s) for setting in swept] for s in schemes
+                },
+            },
+        )
 
 
 def _known(setting: Setting, scheme: Scheme, steps: int, chains: int) -> dict[str, Any]:

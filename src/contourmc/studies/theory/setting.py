@@ -12,6 +12,7 @@ from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import Weights
 from contourmc.problems import GaussianMixture
 from contourmc.sampling import sample
+from contourmc.studies.base import complete
 from contourmc.targets.energies import NoisyEnergy
 
 Variant = tuple[Scheme, Weights]
@@ -58,4 +59,4 @@ class Setting:
     def sample(self, kernel: Kernel, steps: int, chains: int) -> Samples:
         """Run chains from x = 0."""
         target, thin = NoisyEnergy(PROBLEM.energy, 0.01, self.energy_variance), max(1, steps // 100_000)
-        return sample(target, init=0.0, steps=steps, thin=thin, kernel=kernel, chains=chains)
+        return complete(sample(target, init=0.0, steps=steps, thin=thin, kernel=kernel, chains=chains))

@@ -22,6 +22,7 @@ from contourmc.kernels.sgld import sgd, sgld
 from contourmc.predictions.regression import RegressionAverage
 from contourmc.sampling import sample
 from contourmc.studies import datasets
+from contourmc.studies.base import complete
 from contourmc.targets.likelihoods import GaussianLikelihood
 from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
@@ -239,6 +240,7 @@ def measure(
         store=False,
         progress=progress,
     )
+    run = complete(run)
     found, scales = run.average, [scale for _, scale in units]
     return Cell(
         rmse=[one.rmse * scale for one, scale in zip(found, scales, strict=True)],

@@ -37,8 +37,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from rich.console import Console
 
+from contourmc._core.console import make_console
 from contourmc.engine.run import DivergenceError
 from contourmc.studies.uci.cells import (
     BASELINES,
@@ -119,7 +119,7 @@ class Search:
             found = {"rmse": float(np.mean(cell.rmse)), "energies": cell.energies}
         self.record["scores"].append(described | found)
         self._write()
-        Console(stderr=True).print(f"{self.name} {method} {setting}: {found}", highlight=False, soft_wrap=True)
+        make_console(stderr=True).print(f"{self.name} {method} {setting}: {found}", soft_wrap=True)
         return described | found
 
     def _energies(self, method: str, model: Model) -> list[float]:
@@ -157,10 +157,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if unknown:
         parser.error(f"there is no data set {unknown[0]!r}; choose from {', '.join(PAPERS)}")
     prepare_file(given.out, anew=given.anew)
-    for name in given.names or list(PAPERS):
-        splits = load_splits(name, 10, given.data, inner=True)
-        for method in BASELINES:
-            Search(name, method, splits, given.out).run()
+    try:
+        for name in given.names or list(PAPERS):
+            splits = load_splits(name, 10, given.data, inner=True)
+            for method in BASELINES:
+                Search(name, method, splits, given.out).run()
+    except KeyboardInterrupt:
+        message = f"interrupted: {given.out} has the scores so far; a search without --anew goes on from there"
+        raise SystemExit(message) from None
 
 
 if __name__ == "__main__":

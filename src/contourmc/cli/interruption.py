@@ -1,0 +1,28 @@
+"""Ctrl-C: the first ends the work with what there is, the second ends the process."""
+
+import os
+import signal
+import socket
+from threading import Thread
+
+STATUS = 130  # of a command that Ctrl-C ended, as shells have it
+
+
+def end_at_second_interrupt() -> None:
+    """From now on a second Ctrl-C ends the process at once.
+
+    Python raises a KeyboardInterrupt between two of its own instructions, so never while the compiler is at work. But
+    its signal handler writes a byte into a socket at once, which a thread can wait for.
+    """
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    signal.set_wakeup_fd(writer.fileno())
+    Thread(target=_watch, args=(reader, writer), daemon=True).start()
+
+
+def _watch(reader: socket.socket, writer: socket.socket) -> None:
+    """Wait for two interrupts; holds both ends, which would be closed otherwise."""
+    for _ in range(2):
+        while reader.recv(1)[0] != signal.SIGINT:
+            pass
+    os._exit(STATUS)

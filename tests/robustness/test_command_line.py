@@ -1,0 +1,162 @@
+"""The command line under Ctrl-C, in a locale that has no Greek letters, and with files of users that misbehave."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from typer.testing import CliRunner
+
+from contourmc.cli import interruption
+from contourmc.cli.main import app
+from contourmc.engine.kernel_run import KernelRun
+from contourmc.studies.catalogue import SIMULATIONS
+
+COMMAND = [sys.executable, "-c", "from contourmc.cli import main; main()"]
+# Prints a line, again after each interrupt, and goes on.
+STUBBORN = f"""
+import runpy, time
+runpy.run_path({interruption.__file__!r})["end_at_second_interrupt"]()
+while True:
+    try:
+        print("ready", flush=True)
+        time.sleep(600)
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+# The command line with a study that has nothing to compute.
+TINY = r"""
+import sys, types
+from contourmc.studies import base, catalogue
+tiny = sys.modules["tiny"] = types.ModuleType("tiny")
+tiny.run = lambda options, results: base.Outcome([base.Claim("\u03b8", "\u03b8 = 1 \u00b1 0.1", None)], {"theta": 1.0})
+catalogue.SIMULATIONS = (base.Study("tiny", "\u03b8", "\u03b8", "tiny", base.Size(1, 1), base.Size(1, 1)),)
+from contourmc.cli import main
+main()
+"""
+
+
+TIMEOUT = 120  # seconds; of a process that does not end
+
+
+@contextmanager
+def started(*words):
+    """A process, which does not outlive the test."""
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def call(*words):
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+@pytest.fixture
+def interrupt_call(monkeypatch):
+    """Ctrl-C at the start of the n-th call that advances a run."""
+
+    def interrupt(number):
+        advance, calls = KernelRun.advance_to, []
+
+        def interrupted(self, *arguments):
+            calls.append(arguments)
+            if len(calls) >= number:
+                raise KeyboardInterrupt
+            advance(self, *arguments)
+
+        monkeypatch.setattr(KernelRun, "advance_to", interrupted)
+
+    return interrupt
+
+
+def test_one_interrupt_ends_a_command_that_would_go_on_for_hours(tmp_path):
+    with started(*COMMAND, "demo", "--steps", "1000000000", "--out", str(tmp_path / "out")) as process:
+        assert "contourmc" in process.stdout.readline()  # it has begun
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 130
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+    assert out == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_second_interrupt_ends_the_process():
+    with started(sys.executable, "-c", STUBBORN) as process:
+        for _ in range(2):
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=TIMEOUT) == 130
+
+
+@pytest.mark.parametrize("name", [study.name for study in SIMULATIONS])
+def test_a_study_does_not_take_a_run_that_was_cut_for_a_whole_one(name, interrupt_call, tmp_path):
+    """The first run of the study is interrupted before its first step."""
+    interrupt_call(1)
+    result = call("reproduce", name, "--quick", "--steps", 1000, "--seeds", 2, "--out", tmp_path / "out")
+    assert result.exit_code == 130, result.output
+    assert "interrupted" in result.output
+    assert "agrees" not in result.output
+    assert not list((tmp_path / "out").glob("*.png"))
+
+
+def test_an_interrupted_study_leaves_what_it_has_measured(interrupt_call, tmp_path):
+    """Nothing is judged, and both files say why."""
+    interrupt_call(2)
+    result = call("reproduce", "trajectories", "--steps", 1000, "--seeds", 2, "--out", tmp_path)
+    assert result.exit_code == 130, result.output
+    assert "our measurement" not in result.output
+    numbers = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert numbers["about"]["interrupted"] is True
+    assert numbers.keys() == {"about", "sgld"}
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "**Interrupted**" in report
+    assert "our measurement" not in report
+
+
+def test_an_interrupted_demo_leaves_the_run_that_was_finished(interrupt_call, tmp_path):
+    interrupt_call(2)
+    result = call("demo", "--steps", 1000, "--chains", 2, "--out", tmp_path)
+    assert result.exit_code == 130, result.output
+    assert "seconds" not in result.output  # no table
+    numbers = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert numbers["interrupted"] is True
+    assert "sgld" in numbers
+    assert "csgld" not in numbers
+
+
+def test_a_locale_without_greek_letters_loses_nothing(tmp_path):
+    """They are printed as question marks, and stand in the report."""
+    environment = os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    words = ["reproduce", "tiny", "--out", str(tmp_path)]
+    shown = subprocess.run([sys.executable, "-c", TINY, *words], env=environment, capture_output=True, check=False)
+    assert shown.returncode == 0, shown.stderr.decode("ascii")
+    assert b"? = 1 ? 0.1" in shown.stdout
+    assert "θ = 1 ± 0.1" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import sys; sys.exit('enough')", "sys.exit('enough')"),
+        ("def energy(x):\n raise SystemExit", "sys.exit(None)"),
+        ("raise ValueError('[bold] :x:')", "[bold] :x:"),
+    ],
+)
+def test_files_that_misbehave_are_named_as_they_are(text, words, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    file = tmp_path / ":x:.py"
+    file.write_text(text)
+    result = call("sample", f"{file}:energy", "--init", "0.0", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert words in result.output
+    assert f"{file}:energy" in result.output
+    assert not (tmp_path / "out").exists()

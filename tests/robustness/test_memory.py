@@ -1,0 +1,50 @@
+"""A run that cannot fit is refused before it starts; one that runs out of memory keeps its draws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import contourmc as cm
+from contourmc.engine.kernel_run import KernelRun
+
+RUN = dict(init=jnp.zeros(2), steps=4000, kernel=cm.sgld(0.1))
+
+
+def energy(x):
+    return jnp.sum(x**2) / 2
+
+
+def test_draws_larger_than_the_memory_are_refused_with_their_size():
+    with pytest.raises(ValueError, match=r"^thin=1 .*GiB.*store=False"):
+        cm.sample(energy, init=jnp.zeros(2**16), steps=2_000_000_000, kernel=cm.sgld(0.1), thin=1)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes.")]
+)
+def test_a_run_out_of_memory_keeps_its_draws(error, monkeypatch):
+    whole = cm.sample(energy, **RUN)
+    advanced, calls = KernelRun._advanced, []
+
+    def fails_later(self, *arguments):
+        calls.append(1)
+        if len(calls) > 2:
+            raise error
+        return advanced(self, *arguments)
+
+    monkeypatch.setattr(KernelRun, "_advanced", fails_later)
+    with pytest.raises(MemoryError, match=r"ran out of memory after step.*store=False") as caught:
+        cm.sample(energy, **RUN)
+    draws = caught.value.samples.draws
+    assert 0 < draws.shape[1] < whole.draws.shape[1]
+    np.testing.assert_array_equal(draws, whole.draws[:, : draws.shape[1]])
+
+
+def test_other_errors_of_the_compiler_are_not_taken_for_it(monkeypatch):
+    def fails(self, *arguments):
+        raise jax.errors.JaxRuntimeError("INTERNAL: something else")
+
+    monkeypatch.setattr(KernelRun, "_advanced", fails)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="something else"):
+        cm.sample(energy, **RUN)
