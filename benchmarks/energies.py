@@ -1,13 +1,14 @@
 """Every kind of energy on both paths of a CPU: `python -m benchmarks.energies`, some minutes.
 
 On a CPU the steps of a run are compiled as a single kernel where it can be made, else as a loop over vectors. Which
-path a kind takes depends on the version of JAX; its draws and energies must not. Exits with 1 if something raises or
-differs.
+path a kind takes depends on the version of JAX; its draws and energies must not, and the energies must be those of the
+function at the draws. Exits with 1 if something raises or differs. Where a kind takes the path of vectors anyway, there
+is nothing to compile for the second run.
 """
 
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -25,7 +26,7 @@ SINGLE, VECTOR, REFUSED = "single kernel", "vector", "refused: vector"
 def sampled(kind: Kind, *, vector: bool = False) -> tuple[cm.Samples, str]:
     """A few steps, and the path that they took: the one that the run chooses, or chains as a vector."""
     choice = {"CONTOURMC_FUSE": "0" if vector else "1"}
-    with patch.dict(os.environ, choice), jax.enable_x64(True) if kind.x64 else nullcontext():
+    with patch.dict(os.environ, choice), precision(kind):
         run: Any = cm.start(
             kind.energy, init=kind.init, steps=60, kernel=cm.sgld(kind.step_size), chains=2, burn_in=0, thin=10
         )
@@ -37,7 +38,21 @@ def sampled(kind: Kind, *, vector: bool = False) -> tuple[cm.Samples, str]:
 def difference(one: cm.Samples, other: cm.Samples) -> float:
     """The largest difference of two arrays of draws or energies, relative to their largest number."""
     pairs = zip(*(jax.tree.leaves((samples.draws, samples.energies)) for samples in (one, other)), strict=True)
-    return max(float(np.max(np.abs(a - b)) / np.max(np.abs(b))) for a, b in pairs)
+    return max(relative(a, b) for a, b in pairs)
+
+
+def energy_error(kind: Kind, samples: cm.Samples) -> float:
+    """The largest difference of the energies of a run from the function at its draws, relative to the largest."""
+    with precision(kind):
+        return relative(samples.energies, jax.jit(jax.vmap(jax.vmap(kind.energy)))(samples.draws))
+
+
+def relative(a: Any, b: Any) -> float:
+    return float(np.max(np.abs(a - b)) / np.max(np.abs(b)))
+
+
+def precision(kind: Kind) -> AbstractContextManager[Any]:
+    return jax.enable_x64(True) if kind.x64 else nullcontext()
 
 
 def main() -> None:
@@ -51,13 +66,13 @@ def main() -> None:
         console.print(name, style="dim")
         try:
             (chosen, path), (vector, _) = sampled(kind), sampled(kind, vector=True)
+            apart = max(difference(chosen, vector), energy_error(kind, chosen))
         except Exception as error:
             raised += 1
             table.add_row(name, "", "", "", "", f"[red]{type(error).__name__}[/]")
             console.print_exception(max_frames=4)
             continue
         paths.append(path)
-        apart = difference(chosen, vector)
         equal = apart <= kind.tolerance
         differ += not equal
         seconds = (f"{samples.compile_seconds:.2f}" for samples in (chosen, vector))

@@ -128,6 +128,15 @@ def test_every_move_with_a_negative_multiplier_is_red(run):
     plt.close(figure)
 
 
+def test_energies_below_zero_are_in_the_picture(run):
+    figure, ax = plt.subplots()
+    energies = run.energies - 100
+    plots.plot_trace(replace(run, energies=energies), ax=ax)
+    low, high = ax.get_ylim()
+    assert low < energies[0].min() < np.quantile(energies[0], 0.999) < high < 0
+    plt.close(figure)
+
+
 def test_flattening_lowers_the_barrier():
     """The paper's figure 1a: the barrier of about 12 falls with ζ; at ζ = 1 a few units are left."""
     x, energy, _ = MIXTURE.grid(20_001)

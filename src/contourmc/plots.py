@@ -101,8 +101,9 @@ def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes
         for name, (color, share) in shares.items()
     ]
     ax.legend(handles=handles, frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    top = 1.05 * float(np.quantile(energies, 0.999))
-    ax.set(xlabel="step", ylabel="energy", ylim=(None, top))
+    low, high = np.quantile(energies, [0.0, 0.999])
+    margin = 0.05 * (high - low) or 1.0
+    ax.set(xlabel="step", ylabel="energy", ylim=(low - margin, high + margin))
     ax.set_title("Energy along a chain", pad=24)
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.xaxis.set_major_locator(MaxNLocator(5))

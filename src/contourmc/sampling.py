@@ -75,7 +75,8 @@ def sample(
     store: whether the positions of kept draws are stored; an `average` does not need them.
 
     Ctrl-C ends the run at any stage and returns the draws so far, marked `interrupted`. A number that is not finite
-    raises a `DivergenceError`, which carries the draws so far. `start` gives the same run step by step.
+    raises a `DivergenceError`, and data that cannot be read a `DataError`; both carry the draws so far. `start` gives
+    the same run step by step.
     """
     with start(
         target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size, chains=chains,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
-from contourmc.engine.loop import _compile_segment
+from contourmc.engine.compiling import _compile
 
 RUN = dict(init=jnp.zeros(2), steps=2000, kernel=cm.sgld(0.1), seed=3)
 CENTRE = jnp.zeros(2)
@@ -30,7 +30,7 @@ class Well:
 
 
 def compilations():
-    return _compile_segment.cache_info().misses
+    return _compile.cache_info().misses
 
 
 @pytest.mark.parametrize("function", [energy, jax.jit(energy), lambda x: energy(x)], ids=["plain", "jit", "calls"])

@@ -8,7 +8,7 @@ from scipy import stats
 
 import contourmc as cm
 from contourmc.engine import pace
-from contourmc.engine.loop import _compile_segment
+from contourmc.engine.compiling import _compile
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(53, 2))
@@ -149,10 +149,10 @@ def test_sgld_samples_the_exact_posterior():
 def test_data_are_arguments_and_not_part_of_the_program():
     """Another data set of the same shape: no second compilation."""
     first = run(steps=20, burn_in=0)
-    compiled = _compile_segment.cache_info().misses
+    compiled = _compile.cache_info().misses
     other = posterior(data=(X[::-1] + 1, Y[::-1]))
     second = cm.sample(other, init=PARAMS, steps=20, kernel=KERNEL, chains=3, burn_in=0, thin=4, seed=5)
-    assert _compile_segment.cache_info().misses == compiled
+    assert _compile.cache_info().misses == compiled
     assert not same(first.draws, second.draws)
     assert first.settings["target"]["data"] == ["float32[53,2]", "float32[53]"]
 

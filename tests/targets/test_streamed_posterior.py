@@ -11,7 +11,7 @@ import pytest
 import contourmc as cm
 from contourmc.data.batch_stream import BatchStream
 from contourmc.engine import pace
-from contourmc.engine.loop import _compile_segment
+from contourmc.engine.compiling import _compile
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(50, 2)).astype(np.float32)
@@ -68,9 +68,9 @@ def test_runs_are_the_same_however_they_are_cut(monkeypatch):
     whole = run(target)
     monkeypatch.setattr(pace, "SEGMENT_SECONDS", 0.0)  # a step at a time
     assert same(whole.draws, run(target).draws)
-    compiled = _compile_segment.cache_info().misses
+    compiled = _compile.cache_info().misses
     run(streamed(generate))
-    assert _compile_segment.cache_info().misses == compiled  # the stream is not part of the program
+    assert _compile.cache_info().misses == compiled  # the stream is not part of the program
 
 
 def test_an_iterator_is_read_no_further_than_needed_and_cannot_come_back():

@@ -3,7 +3,9 @@
 import os
 import signal
 import socket
+import sys
 from threading import Thread
+from typing import NoReturn
 
 STATUS = 130  # of a command that Ctrl-C ended, as shells have it
 
@@ -18,6 +20,13 @@ def end_at_second_interrupt() -> None:
     writer.setblocking(False)
     signal.set_wakeup_fd(writer.fileno())
     Thread(target=_watch, args=(reader, writer), daemon=True).start()
+
+
+def end_at_once(status: int) -> NoReturn:
+    """End the process without Python's shutdown, which can crash while the compiler is at work in another thread."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _watch(reader: socket.socket, writer: socket.socket) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from contourmc import __version__
-from contourmc.cli.interruption import end_at_second_interrupt
+from contourmc.cli.interruption import STATUS, end_at_once, end_at_second_interrupt
 from contourmc.cli.loading import load_function
 from contourmc.cli.output import (
     console,
@@ -108,4 +108,9 @@ def main() -> None:
     """The entry point of the `contourmc` command."""
     replace_what_cannot_be_shown()
     end_at_second_interrupt()
-    app()
+    try:
+        app()
+    except SystemExit as ended:
+        if ended.code == STATUS:
+            end_at_once(STATUS)
+        raise

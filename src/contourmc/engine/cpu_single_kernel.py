@@ -8,7 +8,6 @@ single kernel supports fewer operations and runs on one core; `can_fuse` says wh
 step and is faster.
 """
 
-import logging
 import os
 from collections.abc import Callable, Iterator
 from math import prod
@@ -18,7 +17,6 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.xla_metadata import set_xla_metadata
 
-_LOG = logging.getLogger(__name__)
 _ELEMENTWISE = """
 abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
 digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p logistic
@@ -78,19 +76,6 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
         return results
 
     return call
-
-
-def compiled(lowered: Any) -> Any | None:
-    """A program with a single kernel, compiled; None if the compiler refuses to make it.
-
-    At first without the passes that only prepare other kernels, which takes a third less time for the same result.
-    """
-    for options in ({"xla_cpu_use_fusion_emitters": False}, {}):  # a newer compiler may not know the option
-        try:
-            return lowered.compile(compiler_options=options)
-        except jax.errors.JaxRuntimeError as error:
-            _LOG.debug("the compiler refuses a single kernel: %s", error)
-    return None
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

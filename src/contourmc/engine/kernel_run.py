@@ -93,7 +93,8 @@ class KernelRun(Run):
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
         self._arguments = as_arguments(kernel)
-        groups = _start_groups(target, self._arguments, plan, keys, positions, average, kernel_state)
+        chains = _start_chains(target, self._arguments, plan, keys, positions, average, kernel_state)
+        groups = _grouped(plan, chains)
         self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
 
     @property
@@ -239,24 +240,30 @@ class KernelRun(Run):
 
 
 @partial(jax.jit, static_argnames="plan")
-def _start_groups(
+def _start_chains(
     target: Target, kernel: Kernel, plan: Plan, keys: Array, positions: Position, average: Any, kernel_state: Any
-) -> tuple[Chain, ...]:
-    """The chains before their first step, in stacks that one call of the program advances.
-
-    Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
-    vector.
-    """
+) -> Chain:
+    """The chains before their first step."""
 
     def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
         return start_chain(target, kernel, key, position, average, large=plan.large)
 
     chains = jax.vmap(start, (plan.chain_axis, plan.chain_axis, 0, 0))(target, average, keys, positions)
-    if kernel_state is not None:
-        chains = chains._replace(state=kernel_state)
-    count = keys.shape[0]
-    size = -(-count // MOST_GROUPS) if plan.fuse else count
-    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i : i + size], chains) for i in range(0, count, size))
+    return chains if kernel_state is None else chains._replace(state=kernel_state)
+
+
+def _grouped(plan: Plan, chains: Chain) -> tuple[Chain, ...]:
+    """The chains in stacks that one call of the program advances.
+
+    Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
+    vector.
+    """
+    if not plan.fuse:
+        return (chains,)
+    host = jax.tree.map(on_host, chains)  # to take parts of arrays on the device, a program would have to be compiled
+    count = chains.health.bad_step.shape[0]
+    size = -(-count // MOST_GROUPS)
+    return tuple(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i : i + size]), host) for i in range(0, count, size))
 
 
 def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, ...]) -> Draws:

@@ -6,7 +6,7 @@ result: the noise of a block depends only on the chain's key and the block's num
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +15,8 @@ from jaxtyping import Array, Int
 
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position, unstack
-from contourmc.engine.cpu_single_kernel import compiled, fused
+from contourmc.engine.compiling import compile_for
+from contourmc.engine.cpu_single_kernel import fused
 from contourmc.engine.plan import Plan
 from contourmc.engine.state import Chain, Draws, Health, Totals, no_totals
 from contourmc.engine.step import make_step, prepare_block
@@ -39,34 +40,23 @@ class Segment(NamedTuple):
 def compile_segment(
     target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None = None
 ) -> Callable[[Target, Kernel, Chain, Any, Any, Any, Average | None], Segment] | None:
-    """`run_segment` for such chains, compiled here and now, or taken from an earlier run with equal settings.
-
-    None if the compiler refuses to make a single kernel of a block. The program is called from other threads, which do
-    not share this one's JAX configuration.
-    """
-    leaves, structure = jax.tree.flatten((target, kernel, chains, average))
-    return _compile_segment(plan, structure, tuple(jax.typeof(leaf) for leaf in leaves))
-
-
-@lru_cache(maxsize=16)
-def _compile_segment(plan: Plan, structure: Any, types: tuple[Any, ...]) -> Any:
-    leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
-    target, kernel, chains, average = structure.unflatten(leaves)
+    """`run_segment` for such chains; None if the compiler refuses to make a single kernel of a block."""
     number = jax.ShapeDtypeStruct((), jnp.int32)
-    lowered = run_segment.lower(target, kernel, plan, chains, number, number, number, average)
-    return compiled(lowered) if plan.fuse else lowered.compile()
+    effort = "kernel" if plan.fuse else "short" if plan.short else "full"
+    return compile_for(run_segment, effort, target, kernel, chains, number, number, number, average, plan=plan)
 
 
 @partial(jax.jit, static_argnames="plan")
 def run_segment(
     target: Target,
     kernel: Kernel,
-    plan: Plan,
     chains: Chain,
     first: Array,
     last: Array,
     burn_in: Array,
     average: Average | None = None,
+    *,
+    plan: Plan,
 ) -> Segment:
     """Steps `first` to `last` (both included, counted from 1) of a stack of chains.
 

@@ -100,9 +100,8 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
         require_number("zeta", self.zeta, "the flattening ζ must be 0 or more", positive=False)
         object.__setattr__(self, "rule", as_rule(self.rule))
         if self.omega is not None:
-            check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
-            first = evaluate(self.omega, jnp.arange(1, 2))[0]
-            require(float(first) < 1, "omega at step 1", float(first), "the learning rate ω must be below 1")
+            first = check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
+            require(first < 1, "omega at step 1", first, "the learning rate ω must be below 1")
         for argument, kind in (("scheme", Scheme), ("weights", Weights)):
             value = getattr(self, argument)
             require(value in get_args(kind), argument, value, f"choose one of {', '.join(get_args(kind))}")

@@ -5,8 +5,10 @@ classes, so that equal settings are equal objects: they can be printed and store
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -86,10 +88,21 @@ def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " 
     return jnp.broadcast_to(jnp.asarray(values, jnp.result_type(float)), steps.shape)
 
 
-def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> None:
-    """Raise for a schedule whose value at the first step is impossible."""
-    if callable(schedule):
-        first = float(np.asarray(evaluate(schedule, jnp.arange(1, 2)))[0])
-        require_number(f"{argument} at step 1", first, remedy, positive=positive)
-    else:
-        require_number(argument, schedule, remedy, positive=positive)
+def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> float:
+    """The schedule's value at the first step; raises if it is impossible."""
+    first = float(_first_value(schedule)) if callable(schedule) else schedule
+    require_number(f"{argument} at step 1" if callable(schedule) else argument, first, remedy, positive=positive)
+    return float(first)
+
+
+def _first_value(schedule: Any) -> Array:
+    """Compiled as one program if it can be used again: a function of the user's may have changed."""
+    steps = np.arange(1, 2, dtype=np.int32)
+    constant = jax.tree_util.all_leaves([schedule])  # it holds no number that could be an argument
+    if constant and not is_dataclass(schedule):
+        return evaluate(schedule, jnp.asarray(steps))[0]
+    return (_evaluate_constant if constant else _evaluate)(schedule, steps)[0]
+
+
+_evaluate = jax.jit(evaluate)
+_evaluate_constant = jax.jit(evaluate, static_argnums=0)

@@ -124,7 +124,7 @@ def _figure(runs: dict[str, Samples], problem: GaussianMixture, file: Path) -> N
     run = runs["csgld"]
     figure, axes = plt.subplots(2, 3, figsize=(15, 8), layout="constrained")
     plots.plot_landscape(problem.energy, x[shown], theta, PARTITION, scheme="right", ax=axes[0, 0])
-    axes[0, 0].set_ylim(0, 16)
+    axes[0, 0].set_ylim(0, 19)
     for axis, name, color in ((axes[0, 1], "sgld", plots.ORANGE), (axes[0, 2], "csgld", plots.BLUE)):
         plots.plot_marginal(runs[name], density=truth, bins=edges, color=color, label="all chains", ax=axis)
         error = np.abs(np.asarray(runs[name].mean(by_chain=True)) - problem.mean).mean()

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, as_arguments
+from contourmc.engine.compiling import compile_for
 from contourmc.kernels.adjusted import AdjustedInputs
 from contourmc.kernels.dynamics import Dynamics
 from contourmc.targets.base import Target
@@ -32,11 +33,28 @@ def place(dynamics: Dynamics, positions: Position, scale: Position | None) -> An
     return states._replace(scale=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), scale))
 
 
-@partial(jax.jit, static_argnames="chunk")
 def walk(
-    target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: Array, temperature: Array
+    target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: float, temperature: float
 ) -> tuple[Any, Record]:
     """`chunk` steps of every walker."""
+    numbers = (jnp.asarray(number, jnp.result_type(float)) for number in (step_size, temperature))
+    arguments = (target, as_arguments(dynamics), states, key, *numbers)
+    program = compile_for(_walk, "short", *arguments, chunk=chunk)
+    assert program is not None
+    return program(*arguments)
+
+
+@partial(jax.jit, static_argnames="chunk")
+def _walk(
+    target: Target,
+    dynamics: Dynamics,
+    states: Any,
+    key: PRNGKeyArray,
+    step_size: Array,
+    temperature: Array,
+    *,
+    chunk: int,
+) -> tuple[Any, Record]:
 
     def walker(key: PRNGKeyArray, state: Any) -> tuple[Any, Any]:
         move_key, target_key = jax.random.split(key)

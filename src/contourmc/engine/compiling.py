@@ -1,0 +1,52 @@
+"""Compiling programs, and finding them again.
+
+The compiler takes longer than many a run. On a CPU, half of its time goes into optimisations that make short programs
+hardly faster: programs that will not run for long are compiled without them.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal
+
+import jax
+
+_LOG = logging.getLogger(__name__)
+
+# `full`: for long runs.  `short`: for others.  `kernel`: for a program with a single kernel (`cpu_single_kernel.py`),
+# without the passes that only prepare other kernels, for the same result.
+Effort = Literal["full", "short", "kernel"]
+_NO_EMITTERS = {"xla_cpu_use_fusion_emitters": False}
+_CPU_OPTIONS: dict[Effort, tuple[dict[str, Any], ...]] = {
+    "full": (),
+    "short": ({"xla_backend_optimization_level": 1} | _NO_EMITTERS,),
+    "kernel": (_NO_EMITTERS,),
+}
+
+
+def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -> Callable[..., Any] | None:
+    """A jitted function for such arguments, compiled here and now, or taken from an earlier call with equal ones.
+
+    Only shapes and types of the arguments matter. None if the compiler refuses to make a single kernel. The program may
+    be called from other threads, which do not share this one's JAX configuration.
+    """
+    leaves, structure = jax.tree.flatten(arguments)
+    return _compile(function, effort, structure, tuple(jax.typeof(leaf) for leaf in leaves), tuple(static.items()))
+
+
+@lru_cache(maxsize=32)
+def _compile(function: Any, effort: Effort, structure: Any, types: tuple[Any, ...], static: tuple[Any, ...]) -> Any:
+    leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
+    lowered = function.lower(*structure.unflatten(leaves), **dict(static))
+    for options in _CPU_OPTIONS[effort] if jax.default_backend() == "cpu" else ():
+        try:
+            return lowered.compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:  # a newer compiler may not know an option
+            _LOG.debug("the compiler refuses %s: %s", options, error)
+    try:
+        return lowered.compile()
+    except jax.errors.JaxRuntimeError as error:
+        if effort != "kernel":
+            raise
+        _LOG.debug("the compiler refuses a single kernel: %s", error)
+        return None
