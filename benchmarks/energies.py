@@ -38,7 +38,7 @@ def sampled(kind: Kind, *, vector: bool = False) -> tuple[cm.Samples, str]:
 def difference(one: cm.Samples, other: cm.Samples) -> float:
     """The largest difference of two arrays of draws or energies, relative to their largest number."""
     pairs = zip(*(jax.tree.leaves((samples.draws, samples.energies)) for samples in (one, other)), strict=True)
-    return max(relative(a, b) for a, b in pairs)
+    return float(np.max([relative(a, b) for a, b in pairs]))
 
 
 def energy_error(kind: Kind, samples: cm.Samples) -> float:
@@ -66,7 +66,7 @@ def main() -> None:
         console.print(name, style="dim")
         try:
             (chosen, path), (vector, _) = sampled(kind), sampled(kind, vector=True)
-            apart = max(difference(chosen, vector), energy_error(kind, chosen))
+            apart = np.max([difference(chosen, vector), energy_error(kind, chosen)])
         except Exception as error:
             raised += 1
             table.add_row(name, "", "", "", "", f"[red]{type(error).__name__}[/]")

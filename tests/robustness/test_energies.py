@@ -4,7 +4,9 @@
 program takes a second or two to compile.
 """
 
+import gc
 import logging
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +17,15 @@ from benchmarks.energy_kinds import KINDS, START, Kind
 from jax.flatten_util import ravel_pytree
 
 import contourmc as cm
-from contourmc.engine import plan
+from contourmc.engine import compiling, plan
+from contourmc.engine.compiling import compile_for
 from contourmc.targets.energies import ExactEnergy
 
 ALONE = ["a convolution", "bfloat16 inside", "64-bit floats"]  # as terms, they would make the others do as they do
-SLOW = {"a matrix exponential", "an inverse", "a determinant", "a QR factor", "a linear system", "incomplete Γ"}
+SLOW = {
+    "a matrix exponential", "an inverse", "a determinant", "a QR factor", "a linear system", "singular values",
+    "incomplete Γ", "an associative scan",
+}  # fmt: skip
 TOGETHER = [name for name, kind in KINDS.items() if name not in {*ALONE, *SLOW} and not kind.x64]
 
 
@@ -79,3 +85,19 @@ def test_a_compiler_that_refuses_the_single_kernel_costs_nothing_but_speed(monke
     assert path == REFUSED
     assert "refuses a single kernel" in caplog.text
     np.testing.assert_array_equal(refused.draws, expected.draws)
+
+
+@jax.jit
+def add_one(x):
+    return x + 1
+
+
+def test_a_program_that_is_not_needed_any_more_is_given_back():
+    """The compiler ends the process when the system has no room for more programs, which was after some hundred."""
+    program = compile_for(add_one, "full", jnp.zeros(3))
+    kept = weakref.ref(program._executable)
+    assert kept() is not None
+    del program
+    compiling._compile.cache_clear()
+    gc.collect()
+    assert kept() is None

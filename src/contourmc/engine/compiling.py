@@ -6,7 +6,7 @@ hardly faster: programs that will not run for long are compiled without them.
 
 import logging
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any, Literal
 
 import jax
@@ -37,7 +37,14 @@ def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -
 @lru_cache(maxsize=32)
 def _compile(function: Any, effort: Effort, structure: Any, types: tuple[Any, ...], static: tuple[Any, ...]) -> Any:
     leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
-    lowered = function.lower(*structure.unflatten(leaves), **dict(static))
+
+    # A new function: JAX keeps what it compiled as long as the function lives, and after hundreds of programs the
+    # system has no more room for them.
+    @wraps(function)
+    def anew(*given: Any) -> Any:
+        return function.__wrapped__(*given, **dict(static))
+
+    lowered = jax.jit(anew).lower(*structure.unflatten(leaves))
     for options in _CPU_OPTIONS[effort] if jax.default_backend() == "cpu" else ():
         try:
             return lowered.compile(compiler_options=options)
