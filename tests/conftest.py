@@ -1,6 +1,10 @@
 """Every annotation of the package is checked while the tests run, and what they compile is kept for the next time."""
 
+import os
 from pathlib import Path
+
+# Before JAX is imported. Most of the time goes into the compiler, and hardly any into what it compiles.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 
 import jax
 import pytest
