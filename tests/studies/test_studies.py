@@ -19,7 +19,7 @@ def call(*words: str):
 
 @pytest.mark.parametrize("name", [study.name for study in SIMULATIONS])
 def test_quick_versions_write_report_numbers_and_figures(name, tmp_path):
-    result = call(name, "--quick", "--out", str(tmp_path))
+    result = call(name, "--quick", "--steps", "10000", "--seeds", "2", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output
     numbers = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert numbers["about"]["study"] == name
