@@ -21,6 +21,7 @@ from contourmc.predictions.classification import ClassificationAverage
 from contourmc.predictions.regression import RegressionAverage
 from contourmc.sampling import sample, start
 from contourmc.targets.base import Target
+from contourmc.targets.box import Box
 from contourmc.targets.energies import ExactEnergy, NoisyEnergy
 from contourmc.targets.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
 from contourmc.targets.posterior import Posterior
@@ -35,6 +36,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Average",
     "Biased",
+    "Box",
     "CategoricalLikelihood",
     "ClassificationAverage",
     "Contour",

@@ -52,8 +52,8 @@ def sample(
         constant; or a `Target`. Or a list of targets, one for each chain, alike in all but the numbers in their
         arrays, such as posteriors on different splits of a data set. A list needs a kernel; look at its chains one by
         one, since estimates over all of them mix different targets.
-    init: the position where all chains start; or a function from a JAX random key to one; or, with
-        `per_chain_init`, positions stacked along a leading chain axis.
+    init: the position where all chains start; or a function from a JAX random key to one, such as `Box(low, high)`; or,
+        with `per_chain_init`, positions stacked along a leading chain axis.
     kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
         the steps finds step size, scales and energy partition, the chains learn θ together, and then
         sample with all of it fixed. See docs/tuning.md.

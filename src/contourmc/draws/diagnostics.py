@@ -169,7 +169,7 @@ def _basins(samples: WeightedDraws) -> Iterator[Finding]:
         yield Finding(severity, "crossings", error, message, "Run longer, or more chains.")
     if len(modes) == 1 and _one_place(samples):
         message = "all chains started from one place, and one minimum was found."
-        advice = "If there may be others, start from several places: init=a function of a random key."
+        advice = "If there may be others, start from several places, such as init=Box(low, high)."
         yield Finding("note", "starts", 1.0, message, advice)
 
 
