@@ -1,7 +1,10 @@
 """A function that reads variables outside of it is sampled as it is now, and what it read is not kept."""
 
+import functools
 import gc
 import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +13,8 @@ import pytest
 
 import contourmc as cm
 from contourmc.engine.compiling import _compile
+from contourmc.kernels.sgld import SGLD
+from contourmc.kernels.traced import trace_schedules
 
 RUN = dict(init=jnp.zeros(2), steps=2000, kernel=cm.sgld(0.1), seed=3)
 CENTRE = jnp.zeros(2)
@@ -43,6 +48,20 @@ def test_a_changed_array_changes_the_answer_and_compiles_nothing(function, monke
     assert compilations() == compiled
 
 
+def test_a_jitted_helper_inside_is_traced_anew(monkeypatch):
+    @jax.jit
+    def inner(x):
+        return energy(x)
+
+    def outer(x):
+        return inner(x)
+
+    before = cm.sample(outer, **RUN).mean()
+    monkeypatch.setitem(globals(), "CENTRE", CENTRE + 100)
+    after = cm.sample(outer, **(RUN | dict(init=jnp.full(2, 100.0)))).mean()
+    np.testing.assert_allclose(after, before + 100, atol=1e-3)
+
+
 def test_a_changed_number_changes_the_answer(monkeypatch):
     narrow = np.ptp(cm.sample(energy, **RUN).positions)
     monkeypatch.setitem(globals(), "SPREAD", 10.0)
@@ -55,6 +74,15 @@ def test_a_bound_method_sees_that_its_object_changed():
     well.centre = jnp.full(2, -50.0)
     after = cm.sample(well.energy, **(RUN | dict(init=well.centre))).mean()
     np.testing.assert_allclose(after, before - 50, atol=1e-3)
+
+
+def test_a_jitted_method_is_an_energy():
+    class Jitted(Well):
+        @functools.partial(jax.jit, static_argnums=0)
+        def energy(self, x):
+            return jnp.sum((x - self.centre) ** 2) / 2
+
+    assert np.isfinite(cm.sample(Jitted(jnp.zeros(2)).energy, **RUN).mean()).all()
 
 
 def test_a_rule_for_the_gradient_that_changed_is_used():
@@ -137,3 +165,35 @@ def test_captured_arrays_are_not_kept_alive():
     del data
     gc.collect()
     assert kept() is None
+
+
+def test_programs_made_in_different_contexts_differ():
+    def noisy(x):
+        return jnp.sum((x - jax.random.normal(jax.random.key(0), (2,))) ** 2) / 2
+
+    def in_other_context(x):
+        with jax.threefry_partitionable(False):
+            return noisy(x)
+
+    means = [cm.sample(target, **RUN).mean() for target in (noisy, in_other_context)]
+    assert np.max(np.abs(means[0] - means[1])) > 0.1
+
+
+def test_functions_that_are_no_schedules_are_left_alone():
+    @dataclass(frozen=True)
+    class Mine(SGLD):
+        metric: Callable = energy
+
+    schedule = lambda step: 0.1 / step  # noqa: E731
+    traced = trace_schedules(Mine(schedule))
+    assert traced.metric is energy
+    assert traced.step_size is not schedule
+
+
+def test_step_numbers_and_averages_of_other_float_types():
+    average = cm.RegressionAverage(lambda x, inputs: (inputs + x[0], jnp.ones(4)), jnp.zeros(4), jnp.zeros(4))
+    half = cm.sample(energy, **(RUN | dict(init=jnp.zeros(2, jnp.bfloat16), average=average)))
+    assert np.isfinite(half.average.rmse)
+    with jax.enable_x64(True):
+        kernel = cm.sgld(lambda step: 0.1 / (1 + step))
+        assert np.isfinite(cm.sample(energy, **(RUN | dict(init=np.zeros(2), kernel=kernel))).mean()).all()

@@ -21,8 +21,8 @@ class HoldsArrays:
     """A pytree whose leaves are the attributes that its class names: `class Mine(HoldsArrays, arrays=("data",))`.
 
     These arrays and numbers are arguments of a compiled program, so that the program can be used again with others of
-    the same shapes. All other attributes are constants of the program, and must be hashable; so is a named attribute
-    that is a function, such as a schedule in place of a number. A subclass inherits the names.
+    the same shapes. All other attributes are constants of the program, and must be hashable. A named attribute that is
+    a function, such as a schedule in place of a number, is also a constant. A subclass inherits the names.
     """
 
     _array_names: ClassVar[tuple[str, ...]] = ()

@@ -8,7 +8,10 @@ by the program: it never computes with old numbers, is used again for new ones, 
 
 import copy
 import hashlib
+import itertools
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import nullcontext
+from types import MethodType
 from typing import Any, TypeVar
 
 import jax
@@ -19,6 +22,8 @@ from jaxtyping import Array
 from contourmc._core.pytrees import HoldsArrays
 
 Kind = TypeVar("Kind")
+_NUMBERS = itertools.count()
+_context: Callable[[int], Any] = jax.make_user_context() if hasattr(jax, "make_user_context") else nullcontext
 # Operations with a rule for their derivatives. Those of a traced gradient that still have one are not differentiated.
 _WITH_RULES = {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"}
 
@@ -56,8 +61,9 @@ class Traced(HoldsArrays, arrays=("captured",)):
 
     def __init__(self, function: Callable[..., Any], *arguments: Any):
         """Trace a function of arguments like these, of which only shapes and types matter."""
-        # A new function: JAX would remember how it traced an old one.
-        closed, shapes = jax.make_jaxpr(lambda *given: function(*given), return_shape=True)(*arguments)
+        # A new function in a new context: JAX would remember how it traced an old one, and jitted functions inside it.
+        with _context(next(_NUMBERS)):
+            closed, shapes = jax.make_jaxpr(lambda *given: function(*given), return_shape=True)(*arguments)
         self.captured = [jnp.asarray(value) for value in closed.consts]
         self.program = Program(closed.jaxpr, jax.tree.structure(shapes))
 
@@ -69,7 +75,7 @@ class Traced(HoldsArrays, arrays=("captured",)):
         from jax.extend.core import ClosedJaxpr, jaxpr_as_fun  # not above: it slows down `import contourmc`
 
         compute = jaxpr_as_fun(ClosedJaxpr(self.program.jaxpr, self.captured))
-        return self.program.result.unflatten(compute(*jax.tree.leaves(arguments)))
+        return self.program.result.unflatten(map(jnp.asarray, compute(*jax.tree.leaves(arguments))))
 
 
 def trace_method(thing: HoldsArrays, name: str, *arguments: Any) -> Traced:
@@ -86,6 +92,8 @@ def with_plain_functions(thing: Kind) -> Kind:
     """A copy without `jax.jit` around its functions, which would remember what they once captured."""
 
     def plain(function: Any) -> Any:
+        if isinstance(function, MethodType):
+            return MethodType(plain(function.__func__), function.__self__)
         return getattr(function, "__wrapped__", function) if isinstance(function, jax.stages.Wrapped) else function
 
     return _with_functions(thing, plain)
@@ -111,7 +119,7 @@ def _taken_out(*_: Any) -> Any:
 
 def _operations(jaxpr: Any) -> Iterator[Hashable]:
     """Everything that a computation depends on, with its variables numbered in the order in which they appear."""
-    from jax.extend.core import Literal
+    from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
     numbers: dict[Any, int] = {}
 
@@ -126,9 +134,11 @@ def _operations(jaxpr: Any) -> Iterator[Hashable]:
         settings = tuple(
             (setting, _setting(value))
             for setting, value in sorted(equation.params.items())
-            if not (name in _WITH_RULES and callable(value))
+            if name not in _WITH_RULES or isinstance(value, (ClosedJaxpr, Jaxpr))
         )
-        yield name, tuple(map(number, equation.invars)), tuple(map(number, equation.outvars)), settings
+        context = equation.ctx
+        made = context.threefry_partitionable, str(context.compute_type), repr(context.xla_metadata)
+        yield name, made, tuple(map(number, equation.invars)), tuple(map(number, equation.outvars)), settings
     yield tuple(number(variable) for variable in jaxpr.outvars)
 
 

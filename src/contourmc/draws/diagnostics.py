@@ -60,10 +60,11 @@ def _still_chains(samples: WeightedDraws) -> Iterator[Finding]:
     """Chains that hardly ever moved, which are left out of all estimates."""
     for chain in np.flatnonzero(samples.still):
         steps = int(samples.steps[-1] - samples.steps[0])
-        message = f"chain {chain} did not move in {steps:,} steps, and is left out of all estimates."
-        advice = "All its proposals were refused: take a smaller step_size, or start it elsewhere."
+        left_out = "" if samples.pooled[chain] else ", and is left out of all estimates"
+        message = f"chain {chain} did not move in {steps:,} steps{left_out}."
+        advice = "If its proposals are refused, take a smaller step_size, or start it elsewhere."
         if samples.automatic:
-            advice = "All its proposals were refused: reparametrise, so that scales differ less from place to place."
+            advice = "Its proposals were refused: reparametrise, so that scales differ less from place to place."
         yield Finding("problem", "still", float(chain), message, advice)
 
 
@@ -85,16 +86,16 @@ def _equilibrium(samples: WeightedDraws) -> Iterator[Finding]:
     shift = _drift(samples)
     severity = graded(abs(shift), 10.0, 40.0)
     if severity:
-        message = (
-            f"the energies {'rise' if shift > 0 else 'fall'}: in all chains, from one half of the run to the other."
-        )
+        way = "rise" if shift > 0 else "fall"
+        message = f"on average over the chains, the energies {way} from the first half of the run to the second."
         yield Finding(severity, "stationarity", shift, message, "It has not settled: run longer, or burn in more.")
     if samples.virials is not None:
         heat, error = estimates.mean_and_error(samples.virials, samples.weights)
         severity = graded(max(heat, 1 / max(heat, 1e-3)), HOT, 1.5)
         if severity and abs(heat - 1) > 5 * error:
-            message = f"the chains are {heat:.2g} times as hot as they should be, by ⟨(x − c)·∇U⟩/d against τ."
-            advice = "Take a smaller step_size; with noisy gradients a larger batch helps too."
+            message = f"⟨(x − c)·∇U⟩/d is {heat:.2g} times τ, and should be 1: the chains are not in equilibrium."
+            hot = "They are too hot: take a smaller step_size; with noisy gradients a larger batch helps too."
+            advice = hot if heat > 1 else "Run longer, or take a smaller step_size."
             yield Finding(severity, "temperature", heat, message, advice)
 
 
@@ -117,7 +118,7 @@ def _drift(samples: WeightedDraws) -> float:
 
 
 def _weights(samples: WeightedDraws) -> Iterator[Finding]:
-    worth = float(np.min(estimates.kish(samples.weights[samples.pooled])))
+    worth = float(np.min(estimates.kish(estimates.normalise(samples.log_weights[samples.pooled]))))
     share = worth / samples.energies.shape[1]
     if share < 0.05 and worth < ENOUGH:
         message = f"a few draws carry the weight: those of one chain are worth {share:.1%} of their number."
@@ -129,7 +130,8 @@ def _weights(samples: WeightedDraws) -> Iterator[Finding]:
 def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
     if samples.pooled.sum() < 2 or samples.trajectory.means is None:
         return
-    rhat = max(float(np.max(leaf)) for leaf in jax.tree.leaves(samples.rhat()))
+    known = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(samples.rhat())])
+    rhat = float(np.max(known[np.isfinite(known)], initial=1.0))
     severity = graded(rhat, 1.05, 1.2)
     if severity:
         shown = "more than 10" if rhat > 10 else f"{rhat:.2f}"
@@ -147,7 +149,9 @@ def _enough(samples: WeightedDraws, worth: float) -> Iterator[Finding]:
             f"the draws are worth only {worth:,.0f} independent ones; {ENOUGH} are the least for error bars to hold."
         )
         factor = min(100, int(np.ceil(ENOUGH / max(worth, 1))) + 1)
-        yield Finding(severity, "effective size", worth, message, f"Run about {factor} times as long, or more chains.")
+        yield Finding(
+            severity, "effective size", worth, message, f"Run about {factor} times as long, or use more chains."
+        )
 
 
 def _basins(samples: WeightedDraws) -> Iterator[Finding]:
@@ -166,7 +170,7 @@ def _basins(samples: WeightedDraws) -> Iterator[Finding]:
     severity = graded(error, 0.03, 0.1)
     if severity:
         message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."
-        yield Finding(severity, "crossings", error, message, "Run longer, or more chains.")
+        yield Finding(severity, "crossings", error, message, "Run longer, or use more chains.")
     if len(modes) == 1 and _one_place(samples):
         message = "all chains started from one place, and one minimum was found."
         advice = "If there may be others, start from several places, such as init=Box(low, high)."

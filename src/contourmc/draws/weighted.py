@@ -228,8 +228,8 @@ class WeightedDraws:
 
         def compare(means: np.ndarray, variance: Any) -> Any:
             between = means[pooled].var(axis=0, ddof=1) if pooled.sum() > 1 else np.nan
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return np.sqrt(1 + between / variance)
+            constant = variance <= 1e-14 * np.square(means).mean(axis=0)  # but for rounding
+            return np.sqrt(1 + between / np.where(constant, np.nan, variance))
 
         return jax.tree.map(compare, self.mean(by_chain=True), self.variance())
 

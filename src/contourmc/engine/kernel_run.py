@@ -207,10 +207,11 @@ class KernelRun(Run):
         state = self._state
         first, end, burn_in = np.array([state.step + 1, last, self.length.burn_in], np.int32)
 
+        # Here, since threads do not share this one's JAX configuration, by which arrays of NumPy are converted.
+        target, average = jax.tree.map(jnp.asarray, (self.target, self.average))
+
         def call(program: Any, group: Chain) -> Segment:
-            return jax.block_until_ready(
-                program(self.target, self._arguments, group, first, end, burn_in, self.average)
-            )
+            return jax.block_until_ready(program(target, self._arguments, group, first, end, burn_in, average))
 
         parts = list(pool.map(call, programs, state.groups))
         self.target.after(state.step // self.plan.block * self.plan.block)

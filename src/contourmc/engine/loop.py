@@ -214,7 +214,7 @@ def empty_draws(target: Target, kernel: Kernel, plan: Plan, chain: Chain, capaci
 def _virial_at(kernel: Kernel, chain: Chain) -> Array | None:
     """The virial that a step of a chain gives, for its type only."""
     inputs = jax.tree.map(
-        lambda leaf: leaf[0], kernel.prepare(jax.random.key(0), chain.state.position, jnp.arange(1, 2))
+        lambda leaf: leaf[0], kernel.prepare(jax.random.key(0), chain.state.position, jnp.arange(1, 2, dtype=jnp.int32))
     )
     return kernel.virial(inputs, chain.state, chain.state.position, chain.centre)
 

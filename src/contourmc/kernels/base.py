@@ -1,7 +1,7 @@
 """The base class of kernels: a state, what a step needs besides it, and the move."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,11 @@ class Kernel(HoldsArrays, ABC):
     Kernels are frozen dataclasses. The numbers and other kernels that a class names, as in `class Mine(Kernel,
     arrays=("step_size",))`, are arguments of the compiled program, which can be used again with others; all other
     settings are constants of it, and must be hashable.
+
+    schedules: the names of settings that may be functions of the step; these are traced anew for every run.
     """
+
+    schedules: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def init(self, position: Position) -> Any:
@@ -94,7 +98,7 @@ class Kernel(HoldsArrays, ABC):
 
     def step(self, key: PRNGKeyArray, state: Any, energy: Any, gradient: Any) -> tuple[Any, Info]:
         """One step for your own loop: prepare, move and settle."""
-        inputs = self.prepare(key, state.position, jnp.reshape(state.steps + 1, (1,)))
+        inputs = self.prepare(key, state.position, jnp.reshape(state.steps + 1, (1,)).astype(jnp.int32))
         energy, gradient = jax.tree.map(jnp.asarray, (energy, gradient))
         state, info = self.move(jax.tree.map(lambda leaf: leaf[0], inputs), state, energy, gradient)
         return self.settle(state), info

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -78,6 +78,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
     shared: whether the chains of a run share one θ, learnt from the mean of their steps (ICSGLD).
     """
 
+    schedules: ClassVar[tuple[str, ...]] = ("omega",)
     dynamics: Dynamics
     partition: Partition
     _: KW_ONLY

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +46,7 @@ class Dynamics(Kernel, arrays=("step_size",)):
     temperature: τ_k; at 0 there is no noise, and sampling becomes optimisation.
     """
 
+    schedules: ClassVar[tuple[str, ...]] = ("step_size", "temperature")
     step_size: Schedule
     temperature: Schedule = 1.0
 

@@ -20,7 +20,8 @@ class TracedSchedule:
         self.traced = Traced(schedule, jnp.ones(1, jnp.int32))
 
     def __call__(self, step: Array) -> Array:
-        return jax.vmap(self.traced)(jnp.reshape(step, (-1, 1))).reshape(jnp.shape(step))
+        steps = jnp.reshape(jnp.asarray(step, jnp.int32), (-1, 1))
+        return jax.vmap(self.traced)(steps).reshape(jnp.shape(step))
 
     def __hash__(self) -> int:
         return hash(self.traced.program)
@@ -30,12 +31,18 @@ class TracedSchedule:
 
 
 def trace_schedules(part: Part) -> Part:
-    """A kernel, or a part of one, with its schedules as they are now; those that are values remain as they are."""
-    if isinstance(part, tuple) and part and all(isinstance(one, Kernel) for one in part):
+    """A kernel, or several, with their schedules as they are now; those that are values remain as they are."""
+    if isinstance(part, tuple):
         return type(part)(map(trace_schedules, part))
-    if isinstance(part, Kernel) and is_dataclass(part):
-        given = {entry.name: getattr(part, entry.name) for entry in fields(part) if entry.init}
-        changed = {name: trace_schedules(value) for name, value in given.items()}
-        return replace(part, **{name: value for name, value in changed.items() if value is not given[name]})
-    value = not callable(part) or isinstance(part, type) or is_dataclass(part)
-    return part if value else TracedSchedule(part)  # type: ignore[return-value]
+    if not isinstance(part, Kernel) or not is_dataclass(part):
+        return part
+    given = {entry.name: getattr(part, entry.name) for entry in fields(part) if entry.init}
+    changed = {
+        name: TracedSchedule(value) if name in part.schedules and _is_function(value) else trace_schedules(value)
+        for name, value in given.items()
+    }
+    return replace(part, **{name: value for name, value in changed.items() if value is not given[name]})
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not is_dataclass(value)

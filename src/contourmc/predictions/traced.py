@@ -21,6 +21,9 @@ class TracedAverage(Average, arrays=("average", "addition")):
         return self.average.init()
 
     def add(self, sums: Any, info: Info, position: Position, state: Any) -> Any:
+        kind = jnp.result_type(float)  # as it was traced; energies may have the type of the position
+        energy, multiplier, weight = (jnp.asarray(x, kind) for x in (info.energy, info.multiplier, info.log_weight))
+        info = info._replace(energy=energy, multiplier=multiplier, log_weight=weight)
         return self.addition(self.average, sums, info, position, state)
 
     def finish(self, sums: Any, comparable_weights: bool = False) -> Any:

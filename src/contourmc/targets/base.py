@@ -107,7 +107,7 @@ def _at_starts(
     """The energy at each of a stack of positions, and whether its gradient is finite."""
 
     def evaluate(target: Target, position: Position) -> tuple[Array, Array]:
-        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
+        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2, dtype=jnp.int32))
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
         energy, gradient, _ = target.evaluate_from(inputs, position, target.init())
         finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient)]

@@ -28,7 +28,7 @@ def trace_target(target: Target, position: Any) -> TracedTarget:
     without = without_functions(target)
 
     def one_step(target: Target, position: Any) -> Any:
-        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2))
+        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2, dtype=jnp.int32))
         return jax.tree.map(lambda leaf: leaf[0], inputs), target.init()
 
     inputs, state = jax.eval_shape(one_step, without, position)

@@ -86,7 +86,8 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
     high = max(float(np.quantile(rung.hot, 0.99)), low + 4 * spread)
     inner = next(count for count in INNER_BINS if count == INNER_BINS[-1] or count * 1.5 * spread >= high - low)
 
-    leaders = [int(np.flatnonzero(basins == basin)[0]) for basin in np.unique(basins[relevant])]
+    rows = [np.flatnonzero(basins == basin) for basin in np.unique(basins[relevant])]
+    leaders = [int(members[np.argmin(lowest[members])]) for members in rows]
     leaders.sort(key=lambda row: lowest[row])
     return Conclusions(
         step_size=state.step_size,

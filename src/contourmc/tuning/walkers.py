@@ -58,7 +58,7 @@ def _walk(
 
     def walker(key: PRNGKeyArray, state: Any) -> tuple[Any, Any]:
         move_key, target_key = jax.random.split(key)
-        steps = jnp.arange(1, chunk + 1)
+        steps = jnp.arange(1, chunk + 1, dtype=jnp.int32)
         inputs = dynamics.prepare(move_key, state.position, steps)
         full = partial(jnp.full, steps.shape)
         if isinstance(inputs, AdjustedInputs):
