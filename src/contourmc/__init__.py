@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from contourmc._core.info import Info
 from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
-from contourmc.engine.run import DivergenceError, Run
+from contourmc.engine.run import DivergenceError, OutOfMemoryError, Run
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.rules import Biased, Original, Rule, Scalable
 from contourmc.kernels.adjusted import adjusted
@@ -52,6 +52,7 @@ __all__ = [
     "Kernel",
     "NoisyEnergy",
     "Original",
+    "OutOfMemoryError",
     "Partition",
     "Polynomial",
     "Posterior",

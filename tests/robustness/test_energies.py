@@ -17,8 +17,9 @@ from benchmarks.energy_kinds import KINDS, START, Kind
 from jax.flatten_util import ravel_pytree
 
 import contourmc as cm
-from contourmc.engine import compiling, plan
-from contourmc.engine.compiling import compile_for
+from contourmc._core import compiling
+from contourmc._core.compiling import compile_for
+from contourmc.engine import plan
 from contourmc.targets.energies import ExactEnergy
 
 ALONE = ["a convolution", "bfloat16 inside", "64-bit floats"]  # as terms, they would make the others do as they do

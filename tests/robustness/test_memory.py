@@ -1,5 +1,7 @@
 """A run that cannot fit is refused before it starts; one that runs out of memory keeps its draws."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,8 +36,10 @@ def test_a_run_out_of_memory_keeps_its_draws(error, monkeypatch):
         return advanced(self, *arguments)
 
     monkeypatch.setattr(KernelRun, "_advanced", fails_later)
-    with pytest.raises(MemoryError, match=r"ran out of memory after step.*store=False") as caught:
+    with pytest.raises(cm.OutOfMemoryError, match=r"ran out of memory after step.*store=False") as caught:
         cm.sample(energy, **RUN)
+    assert isinstance(caught.value, MemoryError)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     draws = caught.value.samples.draws
     assert 0 < draws.shape[1] < whole.draws.shape[1]
     np.testing.assert_array_equal(draws, whole.draws[:, : draws.shape[1]])

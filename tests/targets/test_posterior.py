@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import contourmc as cm
+from contourmc._core.compiling import _compile
 from contourmc.engine import pace
-from contourmc.engine.compiling import _compile
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(53, 2))

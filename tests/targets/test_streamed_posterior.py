@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import contourmc as cm
+from contourmc._core.compiling import _compile
 from contourmc.data.batch_stream import BatchStream
 from contourmc.engine import pace
-from contourmc.engine.compiling import _compile
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(50, 2)).astype(np.float32)

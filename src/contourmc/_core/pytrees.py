@@ -74,10 +74,19 @@ def shape_of_one(things: Any) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), things)
 
 
+def is_key(leaf: Any) -> bool:
+    """Whether an array is made of random keys, which NumPy does not know."""
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def name_of(path: Any) -> str:
+    """The name of a leaf: `x` for a bare array, else the path to it, such as `layer.bias`."""
+    return jax.tree_util.keystr(path, simple=True, separator=".") or "x"
+
+
 def named_leaves(position: Any) -> dict[str, Any]:
-    """The leaves of a position by name: `x` for a bare array, else the path to it, such as `layer.bias`."""
-    named = jax.tree_util.tree_leaves_with_path(position)
-    return {jax.tree_util.keystr(path, simple=True, separator=".") or "x": leaf for path, leaf in named}
+    """The leaves of a position by name."""
+    return {name_of(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(position)}
 
 
 def coordinates(position: Any, leading: int = 0) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.pytrees import HoldsArrays
+from contourmc._core.pytrees import HoldsArrays, is_key
 
 Kind = TypeVar("Kind")
 _NUMBERS = itertools.count()
@@ -163,7 +163,7 @@ def _setting(value: Any) -> Any:
 
 def _content(value: Any) -> Hashable:
     """A number or an array that is a constant of a computation: its type, shape, and a digest of its bytes."""
-    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if is_key(value):
         return str(value.dtype), _content(jax.random.key_data(value))
     array = np.asarray(value)
     return str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).digest()

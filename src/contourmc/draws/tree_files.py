@@ -19,6 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path, tree_leaves_with_path
 
+from contourmc._core.pytrees import is_key, name_of
+
 AXES = ("chain", "draw", "mark", "bin", "basin")
 _NOT_IN_NAMES = re.compile(r"[/\x00-\x1f\x7f\ud800-\udfff]")
 _PLAIN = (str, int, float, bool, type(None))
@@ -32,9 +34,7 @@ def variables(tree: Any) -> dict[str, np.ndarray]:
     """
     taken: set[str] = set(AXES)
     leaves = tree_leaves_with_path(tree)
-    return {
-        _unique(_valid(keystr(path, simple=True, separator=".") or "x"), taken): _known(leaf) for path, leaf in leaves
-    }
+    return {_unique(_valid(name_of(path)), taken): _known(leaf) for path, leaf in leaves}
 
 
 def to_dataset(tree: Any, axes: tuple[str, ...]) -> Any:
@@ -76,13 +76,9 @@ def _valid(name: str) -> str:
 
 def _known(leaf: Any) -> np.ndarray:
     """The array with a type that netCDF has; float32 holds every number of smaller floating types."""
-    values = np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+    values = np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf)
     small = jnp.issubdtype(values.dtype, jnp.floating) and values.dtype.itemsize < 4
     return values.astype(np.float32) if small else values
-
-
-def _is_key(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _structure(node: Any, names: Iterator[str]) -> Any:
@@ -91,7 +87,7 @@ def _structure(node: Any, names: Iterator[str]) -> Any:
         return None
     children, _ = tree_flatten_with_path(node, is_leaf=lambda part: part is not node)
     if children and not children[0][0]:
-        if _is_key(node):
+        if is_key(node):
             return {"key": next(names), "kind": str(jax.random.key_impl(node))}
         return {"array": next(names), "dtype": np.asarray(node).dtype.name}
     items = [_structure(child, names) for _, child in children]

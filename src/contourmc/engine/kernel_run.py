@@ -4,7 +4,6 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from contourmc._core.compiling import call_compiled
 from contourmc._core.layout import Layout, layout_of
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
@@ -93,7 +93,8 @@ class KernelRun(Run):
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
         self._arguments = as_arguments(kernel)
-        chains = _start_chains(target, self._arguments, plan, keys, positions, average, kernel_state)
+        arguments = (target, self._arguments, keys, positions, average, kernel_state)
+        chains = call_compiled(_start_chains, *arguments, plan=plan)
         groups = _grouped(plan, chains)
         self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
 
@@ -240,9 +241,8 @@ class KernelRun(Run):
         return [unstack(self.average, i).finish(one) for i, one in enumerate(one_by_one)]
 
 
-@partial(jax.jit, static_argnames="plan")
 def _start_chains(
-    target: Target, kernel: Kernel, plan: Plan, keys: Array, positions: Position, average: Any, kernel_state: Any
+    target: Target, kernel: Kernel, keys: Array, positions: Position, average: Any, kernel_state: Any, *, plan: Plan
 ) -> Chain:
     """The chains before their first step."""
 

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from contourmc._core.compiling import compile_for
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position, unstack
-from contourmc.engine.compiling import compile_for
 from contourmc.engine.cpu_single_kernel import fused
 from contourmc.engine.plan import Plan
 from contourmc.engine.state import Chain, Draws, Health, Totals, no_totals
@@ -46,7 +46,6 @@ def compile_segment(
     return compile_for(run_segment, effort, target, kernel, chains, number, number, number, average, plan=plan)
 
 
-@partial(jax.jit, static_argnames="plan")
 def run_segment(
     target: Target,
     kernel: Kernel,

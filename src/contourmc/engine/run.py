@@ -16,11 +16,8 @@ from contourmc.draws.samples import Samples
 Report = Callable[[str, int, str], None]
 
 
-class DivergenceError(RuntimeError):
-    """A chain met a number that is not finite.
-
-    samples: the draws of all chains before the step at which it happened.
-    """
+class _ErrorWithSamples(Exception):  # noqa: N818
+    """An error that carries the draws so far."""
 
     def __init__(self, message: str, samples: Samples):
         super().__init__(message, samples)
@@ -30,16 +27,18 @@ class DivergenceError(RuntimeError):
         return self.args[0]
 
 
-class OutOfMemoryError(MemoryError):
+class DivergenceError(_ErrorWithSamples, RuntimeError):
+    """A chain met a number that is not finite.
+
+    samples: the draws of all chains before the step at which it happened.
+    """
+
+
+class OutOfMemoryError(_ErrorWithSamples, MemoryError):
     """A run ran out of memory.
 
     samples: the draws of all chains before that.
     """
-
-    def __init__(self, step: int, samples: Samples):
-        remedy = "Use fewer chains, a larger thin, or store=False. The draws so far are in this error's `samples`"
-        super().__init__(f"the run ran out of memory after step {step:,}. {remedy}.")
-        self.samples = samples
 
 
 class Run(ABC):
@@ -117,7 +116,9 @@ class Run(ABC):
                 raise
             except (MemoryError, jax.errors.JaxRuntimeError) as error:
                 if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
-                    raise OutOfMemoryError(self.step, self.samples()) from error
+                    message = f"the run ran out of memory after step {self.step:,}. Use fewer chains, a larger thin, or"
+                    message += " store=False. The draws so far are in this error's `samples`."
+                    raise OutOfMemoryError(message, self.samples()) from error
                 raise
         if self.failure or self.step >= self.steps:
             self.close()

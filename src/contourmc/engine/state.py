@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, is_key
 from contourmc.draws.trajectory import Stretch
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -154,16 +154,12 @@ def no_totals(position: Position | None) -> Totals:
 
 def on_host(leaf: Array | np.ndarray) -> Array | np.ndarray:
     """As a NumPy array; random keys, which NumPy does not know, stay as they are."""
-    return leaf if _is_key(leaf) else np.asarray(leaf)
+    return leaf if is_key(leaf) else np.asarray(leaf)
 
 
 def joined(leaves: tuple[Array | np.ndarray, ...], axis: int = 0) -> Array | np.ndarray:
     """Arrays `on_host`, one after the other."""
-    return (jnp if _is_key(leaves[0]) else np).concatenate(leaves, axis=axis)
-
-
-def _is_key(leaf: Array | np.ndarray) -> bool:
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return (jnp if is_key(leaves[0]) else np).concatenate(leaves, axis=axis)
 
 
 def gather(groups: tuple[Chain, ...], part: Callable[[Chain], Any]) -> Any:

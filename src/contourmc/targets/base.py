@@ -5,7 +5,6 @@ The energy U(x) is minus the log density up to a constant; x is any pytree of fl
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, ClassVar
 
 import jax
@@ -14,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
+from contourmc._core.compiling import call_compiled
 from contourmc._core.pytrees import HoldsArrays, Position
 
 
@@ -89,7 +89,7 @@ def check_starts(target: Target, positions: Position, *, per_chain: bool = False
 
     per_chain: whether the target is a stack too, with one for each position.
     """
-    energies, smooth = map(np.asarray, _at_starts(target, positions, per_chain))
+    energies, smooth = map(np.asarray, call_compiled(_at_starts, target, positions, per_chain=per_chain))
     target.after(0)
     for chain in np.flatnonzero(~np.isfinite(energies)):
         at = f"a start of chain {chain} with energy {energies[chain]}"
@@ -100,16 +100,20 @@ def check_starts(target: Target, positions: Position, *, per_chain: bool = False
         require(False, "init", at, remedy)
 
 
-@partial(jax.jit, static_argnames="per_chain")
+def first_step(target: Target, position: Position) -> tuple[Any, Any]:
+    """What `evaluate_from` takes in the first step besides the position: the target's randomness and its state."""
+    inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2, dtype=jnp.int32))
+    return jax.tree.map(lambda leaf: leaf[0], inputs), target.init()
+
+
 def _at_starts(
-    target: Target, positions: Position, per_chain: bool
+    target: Target, positions: Position, *, per_chain: bool
 ) -> tuple[Float[Array, " chains"], Bool[Array, " chains"]]:
     """The energy at each of a stack of positions, and whether its gradient is finite."""
 
     def evaluate(target: Target, position: Position) -> tuple[Array, Array]:
-        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2, dtype=jnp.int32))
-        inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
-        energy, gradient, _ = target.evaluate_from(inputs, position, target.init())
+        inputs, state = first_step(target, position)
+        energy, gradient, _ = target.evaluate_from(inputs, position, state)
         finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(gradient)]
         return energy, jnp.all(jnp.stack(finite))
 

@@ -3,12 +3,11 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from contourmc._core.pytrees import Position
 from contourmc._core.tracing import Traced, trace_method, with_plain_functions, without_functions
-from contourmc.targets.base import Target
+from contourmc.targets.base import Target, first_step
 from contourmc.targets.wrapped import WrappedTarget
 
 
@@ -26,10 +25,5 @@ def trace_target(target: Target, position: Any) -> TracedTarget:
     """The target as it is now, for positions of these shapes; raises if it does not give one float there."""
     with_plain_functions(target).check(position)
     without = without_functions(target)
-
-    def one_step(target: Target, position: Any) -> Any:
-        inputs = target.prepare(jax.random.key(0), position, jnp.arange(1, 2, dtype=jnp.int32))
-        return jax.tree.map(lambda leaf: leaf[0], inputs), target.init()
-
-    inputs, state = jax.eval_shape(one_step, without, position)
+    inputs, state = jax.eval_shape(first_step, without, position)
     return TracedTarget(without, trace_method(target, "evaluate_from", inputs, position, state))

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from contourmc._core.pytrees import Position, as_arguments
-from contourmc.engine.compiling import compile_for
+from contourmc._core.compiling import call_compiled
+from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import AdjustedInputs
 from contourmc.kernels.dynamics import Dynamics
 from contourmc.targets.base import Target
@@ -37,14 +37,9 @@ def walk(
     target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: float, temperature: float
 ) -> tuple[Any, Record]:
     """`chunk` steps of every walker."""
-    numbers = (jnp.asarray(number, jnp.result_type(float)) for number in (step_size, temperature))
-    arguments = (target, as_arguments(dynamics), states, key, *numbers)
-    program = compile_for(_walk, "short", *arguments, chunk=chunk)
-    assert program is not None
-    return program(*arguments)
+    return call_compiled(_walk, target, dynamics, states, key, step_size, temperature, chunk=chunk)
 
 
-@partial(jax.jit, static_argnames="chunk")
 def _walk(
     target: Target,
     dynamics: Dynamics,

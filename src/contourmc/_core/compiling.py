@@ -7,10 +7,12 @@ hardly faster: programs that will not run for long are compiled without them.
 import logging
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import jax
+import jax.numpy as jnp
 
+Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
 
 # `full`: for long runs.  `short`: for others.  `kernel`: for a program with a single kernel (`cpu_single_kernel.py`),
@@ -25,7 +27,7 @@ _CPU_OPTIONS: dict[Effort, tuple[dict[str, Any], ...]] = {
 
 
 def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -> Callable[..., Any] | None:
-    """A jitted function for such arguments, compiled here and now, or taken from an earlier call with equal ones.
+    """A function compiled for such arguments, here and now, or taken from an earlier call with equal ones.
 
     Only shapes and types of the arguments matter. None if the compiler refuses to make a single kernel. The program may
     be called from other threads, which do not share this one's JAX configuration.
@@ -34,7 +36,7 @@ def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -
     return _compile(function, effort, structure, tuple(jax.typeof(leaf) for leaf in leaves), tuple(static.items()))
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _compile(function: Any, effort: Effort, structure: Any, types: tuple[Any, ...], static: tuple[Any, ...]) -> Any:
     leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
 
@@ -42,7 +44,7 @@ def _compile(function: Any, effort: Effort, structure: Any, types: tuple[Any, ..
     # system has no more room for them.
     @wraps(function)
     def anew(*given: Any) -> Any:
-        return function.__wrapped__(*given, **dict(static))
+        return function(*given, **dict(static))
 
     lowered = jax.jit(anew).lower(*structure.unflatten(leaves))
     for options in _CPU_OPTIONS[effort] if jax.default_backend() == "cpu" else ():
@@ -57,3 +59,11 @@ def _compile(function: Any, effort: Effort, structure: Any, types: tuple[Any, ..
             raise
         _LOG.debug("the compiler refuses a single kernel: %s", error)
         return None
+
+
+def call_compiled(function: Callable[..., Result], *arguments: Any, **static: Any) -> Result:
+    """Call a function of arrays that is compiled quickly, and once for arguments of the same shapes and types."""
+    arguments = jax.tree.map(jnp.asarray, arguments)
+    program = compile_for(function, "short", *arguments, **static)
+    assert program is not None
+    return program(*arguments)
