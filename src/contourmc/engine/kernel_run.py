@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,6 +93,7 @@ class KernelRun(Run):
         self.length, self.settings = length, {} if settings is None else settings
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
+        self._compiled: list[Any] | None = None
         self._arguments = as_arguments(kernel)
         arguments = (target, self._arguments, keys, positions, average, kernel_state)
         chains = call_compiled(_start_chains, *arguments, plan=plan)
@@ -122,6 +124,11 @@ class KernelRun(Run):
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
         """The energies of the draws kept after a step."""
         return np.concatenate([part.energy for part in self._state.draws], axis=1)[:, self.length.draws_after(step) :]
+
+    def replace_states(self, states: Sequence[Any]) -> None:
+        """Go on from other states of the kernel, stacked as in each group of chains."""
+        groups = zip(self._state.groups, states, strict=True)
+        self._state = self._state._replace(groups=tuple(group._replace(state=state) for group, state in groups))
 
     def advance_to(self, step: int, report: Report | None) -> None:
         began, compiled_before = time.perf_counter(), self.compile_seconds
@@ -163,13 +170,15 @@ class KernelRun(Run):
 
         If the compiler refuses to make a single kernel of a block, all chains become a vector.
         """
-        programs = [self._compile(group) for group in self._state.groups]
-        if programs[0] is None:
-            self.plan = replace(self.plan, fuse=False)
-            self._pace = Pace(self.plan)
-            self._state = self._state._replace(groups=(self._state.chains,))
-            programs = [self._compile(self._state.chains)]
-        return programs
+        if self._compiled is None:
+            programs = [self._compile(group) for group in self._state.groups]
+            if programs[0] is None:
+                self.plan = replace(self.plan, fuse=False)
+                self._pace = Pace(self.plan)
+                self._state = self._state._replace(groups=(self._state.chains,))
+                programs = [self._compile(self._state.chains)]
+            self._compiled = programs
+        return self._compiled
 
     def _compile(self, group: Chain) -> Any:
         return compile_segment(self.target, self._arguments, self.plan, group, self.average)
