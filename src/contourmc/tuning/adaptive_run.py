@@ -193,7 +193,7 @@ class AdaptiveRun(Run):
 
     def _onward(self, state: AdaptiveState, run: KernelRun) -> Now:
         """To the next goal."""
-        return state.with_goal(run.step, run.steps, run.plan.block), run
+        return state.with_goal(run.step, run.steps, run.plan.build.block), run
 
     def _extend(self, state: AdaptiveState, run: KernelRun, energies: np.ndarray, below: int, above: int) -> Now:
         """Go on learning with more bins; if sampling had begun, for a third of the remaining steps."""

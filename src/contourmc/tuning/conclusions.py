@@ -19,9 +19,10 @@ from contourmc.tuning.pilot import PilotPlan, PilotState, Rung
 
 RELEVANT = 10.0  # a basin this much above the deepest, in typical energy, has next to no mass
 MOST_BASINS = 64  # between which chains jump
-ESCAPED = 0.25  # the share of walkers outside their first basin, at a temperature that lets them out
+ESCAPED = 0.25  # the share of walkers outside of their own first basin, at a temperature that lets them out
+FREELY = 0.5  # the share at which they go back and forth
 # So few different numbers that other seeds mostly give the same, for which the program is compiled already.
-INNER_BINS = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+INNER_BINS = (8, 16, 32, 64, 128, 256, 512)
 
 
 class Bins(NamedTuple):
@@ -81,10 +82,10 @@ def conclude(plan: PilotPlan, state: PilotState) -> Conclusions:
     relevant = _relevant(basins, typical, shapes)
 
     of_rung = basins.reshape(len(rungs), -1)
-    home = np.bincount(of_rung[0]).argmax()
-    escaped = np.where(relevant.reshape(of_rung.shape), of_rung != home, False).mean(axis=1)
+    escaped = (relevant.reshape(of_rung.shape) & (of_rung != of_rung[0])).mean(axis=1)
     # One rung above the first at which many have escaped: a basin that one can leave is not yet easy to come back to.
     many = escaped >= ESCAPED
+    many[0] = escaped[1] >= FREELY  # at the lowest temperature they go back and forth: it will do
     chosen = min(int(np.argmax(many)) + 1, len(rungs) - 1) if np.any(many) else 2
     rung = rungs[chosen]
 

@@ -36,6 +36,7 @@ LARGEST_STEP = 0.5  # larger ones gain nothing
 TEMPERATURES = (2.0, 4.0, 8.0, 16.0, 32.0)
 COLD = 0.01
 WALKERS = 32
+CHUNKS = (2, 5, 10, 20, 50)  # steps
 CORRELATED = 9.0  # the condition number, in units of the widths, from which on their covariance pays
 
 
@@ -158,8 +159,9 @@ class PilotPlan:
 def plan_pilot(target: Target, chains: int, steps: int, step_size: float | None) -> PilotPlan:
     """The pilot of a run with this many chains, in at most `steps` evaluations for each chain."""
     budget = steps * chains
-    chunk = int(np.clip(budget // 400, 2, 50))
-    count = int(np.clip(budget // (chunk * 100), 1, WALKERS))
+    # Few different sizes: runs of other lengths mostly find the program compiled.
+    chunk = max(size for size in CHUNKS if size == CHUNKS[0] or 400 * size <= budget)
+    count = 2 ** round(np.log2(np.clip(budget / (chunk * 100), 1, WALKERS)))
     chunks = budget // (chunk * count)
     settle = max(4, chunks // 4)
     cool = max(1, (chunks - settle) // (7 * len(TEMPERATURES)))
