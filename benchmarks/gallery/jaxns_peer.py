@@ -30,37 +30,42 @@ TRIAL_SEED = 1_000_000
 
 def jaxns(problem: Problem, setting: str, tuning: Tuning | None, budget: Budget, seed: int) -> Outcome:
     """One run with all evaluations of the budget, or nearly all."""
-    samples = _most_samples(problem, budget)
-    clock = _CompileClock()
+    samples, compile_seconds = _most_samples(problem, budget)
     began = time.perf_counter()
-    with clock, jax.enable_x64(True), warnings.catch_warnings(action="ignore"):
+    with _CompileClock() as clock, jax.enable_x64(True), warnings.catch_warnings(action="ignore"):
         found = _run(problem, budget, samples, seed).to_result().trim()
         log_weights = np.asarray(found.log_dp)
     seconds = time.perf_counter() - began - clock.seconds
     draws = np.asarray(found.X_samples["x"]).reshape(1, -1, *problem.start.shape)
     return Outcome(
-        draws, log_weights[None], int(found.total_num_likelihood_evaluations), seconds, clock.seconds,
+        draws, log_weights[None], int(found.total_num_likelihood_evaluations), seconds,
+        compile_seconds + clock.seconds,
         log_evidence=float(found.log_Z_mean) + box_of(problem).log_volume,
         log_evidence_error=float(found.log_Z_uncert),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=4)
-def _most_samples(problem: Problem, budget: Budget) -> int:
-    """How many samples spend the budget: more are added while much of it is left, at the price of the last ones."""
+def _most_samples(problem: Problem, budget: Budget) -> tuple[int, float]:
+    """How many samples spend the budget, and the seconds that the program for them took to compile.
+
+    More are added while much of the budget is left, at the price of the last ones.
+    """
     slices = SLICES * problem.dimension
     samples = round(LIVE_POINTS * problem.dimension + budget.evaluations / (slices * MOST_A_SLICE))
     with jax.enable_x64(True), warnings.catch_warnings(action="ignore"):
-        state = _run(problem, budget, samples, TRIAL_SEED)
+        with _CompileClock() as clock:
+            state = _run(problem, budget, samples, TRIAL_SEED)
         spent = int(state.total_num_likelihood_evaluations)
         price = spent / (samples - LIVE_POINTS * problem.dimension)
         while int(state.termination_reason) and spent < ENOUGH * budget.evaluations:
             more = int((budget.evaluations - spent) / min(1.2 * price, slices * MOST_A_SLICE)) + 1
             samples += more
-            state = _run(problem, budget, samples, TRIAL_SEED, state)
+            with _CompileClock() as clock:
+                state = _run(problem, budget, samples, TRIAL_SEED, state)
             now = int(state.total_num_likelihood_evaluations)
             spent, price = now, (now - spent) / more
-    return samples
+    return samples, clock.seconds
 
 
 def _run(problem: Problem, budget: Budget, samples: int, seed: int, state: Any = None) -> Any:
@@ -124,8 +129,9 @@ class _CompileClock:
         if event.startswith("/jax/core/compile/"):
             self.seconds += duration_secs
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "_CompileClock":
         jax.monitoring.register_event_duration_secs_listener(self._listen)
+        return self
 
     def __exit__(self, *_: object) -> None:
         jax.monitoring.unregister_event_duration_listener(self._listen)

@@ -45,7 +45,7 @@ class LogLikelihood:
 
     def batch(self, x: Float[np.ndarray, "points dimension"]) -> Float[np.ndarray, " points"]:
         """−U of every row."""
-        size = max(SMALLEST, 1 << (len(x) - 1).bit_length())
+        size = 1 if len(x) == 1 else max(SMALLEST, 1 << (len(x) - 1).bit_length())
         return self._evaluate(x, size)
 
     def _evaluate(self, x: np.ndarray, size: int) -> np.ndarray:

@@ -135,9 +135,13 @@ def record(task: Task, method: str, seed: int, run: Callable[[], Outcome], setti
         return replace(start, message=f"{type(failure).__name__}: {failure}")
     return replace(
         start, error=error, evaluations=outcome.evaluations, seconds=outcome.seconds,
-        compile_seconds=outcome.compile_seconds, log_evidence=outcome.log_evidence,
-        log_evidence_error=outcome.log_evidence_error, trusted=outcome.trusted,
+        compile_seconds=outcome.compile_seconds, log_evidence=_finite(outcome.log_evidence),
+        log_evidence_error=_finite(outcome.log_evidence_error), trusted=outcome.trusted,
     )  # fmt: skip
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _machine() -> str:

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 CAPTION = (
-    "Error against evaluations of the density, where a gradient counts as one more: left the mode masses, right log Z; "
-    "above the median over the problems, below the worst of them."
+    "Error against evaluations of the density, where a gradient counts as one more. Left: the mode masses, right:\n"
+    "log Z; above: the median of the problems, below: the worst of them. Runs that gave no number count as 1 on the\n"
+    "left, and as an arrow at the top on the right; methods that do not estimate log Z are on the left alone."
 )
 
 
@@ -14,7 +15,7 @@ def fill(page: Path, picture: Path, tables: str) -> None:
     A part stands between <!-- name --> and <!-- end of name -->; all else is left as it is.
     """
     text = page.read_text() if page.exists() else "".join(_part(name, "") for name in ("picture", "tables"))
-    text = _replace(page, text, "picture", f"![{CAPTION}]({picture.name})\n\n{CAPTION}\n")
+    text = _replace(page, text, "picture", f"![Error against evaluations, all methods]({picture.name})\n\n{CAPTION}\n")
     page.write_text(_replace(page, text, "tables", tables))
 
 

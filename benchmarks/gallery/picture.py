@@ -19,10 +19,14 @@ COLORS = (
 MARKERS = "osD^vPX<>hp"
 # The largest total variation counts for a run that diverged; a log Z that is missing has no such bound.
 PANELS = (
-    ("mode masses, total variation", (1e-3, 1.2), lambda cell: 1.0 if cell.error is None else _mean_error(cell)),
-    ("log Z", (1e-3, 1e3), lambda cell: np.inf if cell.evidence_error is None else cell.evidence_error),
+    (
+        "error of the mode masses (total variation)",
+        (1e-3, 1.2),
+        lambda cell: 1.0 if cell.error is None else _mean_error(cell),
+    ),
+    ("error of log Z", (1e-3, 1e3), lambda cell: np.inf if cell.evidence_error is None else cell.evidence_error),
 )
-OVER_PROBLEMS = (("median over problems", np.median), ("worst problem", np.max))
+OVER_PROBLEMS = (("median of the problems", np.median), ("the worst problem", np.max))
 
 
 def draw(found: dict[Budget, Summaries], file: Path) -> list[str]:
@@ -34,9 +38,8 @@ def draw(found: dict[Budget, Summaries], file: Path) -> list[str]:
             ax = axes[row, column]
             for method in METHODS:
                 left_out |= _draw_method(ax, method, found, value, reduce, limits[1])
-            ax.set(xscale="log", yscale="log", ylim=limits, title=f"{what}: {over}" if row == 0 else over)
+            ax.set(xscale="log", yscale="log", ylim=limits, title=over, ylabel=what)
             ax.grid(alpha=0.25, which="both", lw=0.5)
-            ax.set_ylabel("error")
     for ax in axes[1]:
         ax.set_xlabel("evaluations of the density (a gradient counts as one more)")
     lines = {line.get_label(): line for ax in axes.flat for line in ax.lines}
