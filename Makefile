@@ -25,7 +25,7 @@ lint: $(VENV)/.dev  ## ruff, pyright, and the contract of layers: imports go one
 bench: $(VENV)/.bench  ## time per step beside BlackJAX and a C loop, in one run
 	$(BIN)/python -m benchmarks.speed
 
-bench-gallery: $(VENV)/.bench  ## the gallery by contourmc and its peers at equal evaluations: hours; QUICK=--quick: minutes
+bench-gallery: $(VENV)/.bench  ## the gallery by contourmc and its peers at equal evaluations: many hours, goes on after a cut; QUICK=--quick: less
 	$(BIN)/python -m benchmarks.gallery $(QUICK)
 
 clean:  ## remove the virtual environment and the demo's output

@@ -6,8 +6,8 @@ below our first edge, its bin i + 1 is our bin i. It makes no weights. Its chain
     log Ψ(U) = log θ(J−1) + (log θ(J) − log θ(J−1))·(U − u_{J−1})/Δu,
 
 which is what its gradient multiplier integrates to, so that is the weight; ζ = 1, and θ is that of the step. The
-multiplier at the ends is BlackJAX's own, not flat as ours is. A step takes one gradient and, apart from it, one
-energy, which is not counted.
+multiplier at the ends is BlackJAX's own, not flat as ours is. A step takes an energy and its gradient, one apart from
+the other, and counts as much as one of ours.
 """
 
 import time
@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from benchmarks.gallery.langevin import sgld_settings
-from benchmarks.gallery.outcome import Budget, Outcome, Tuning, compiled, log_density, thinned
+from benchmarks.gallery.outcome import WITH_GRADIENT, Budget, Outcome, Tuning, compiled, log_density, thinned
 from contourmc.kernels.schedules import Polynomial
 from contourmc.problems import Problem
 
@@ -43,12 +43,12 @@ def csgld(problem: Problem, setting: tuple[float, float], tuning: Tuning, budget
     seconds = time.perf_counter() - began
     burn_in = positions.shape[1] // 10
     positions = np.asarray(positions).reshape(*positions.shape[:2], *problem.start.shape)
-    steps = budget.evaluations // _thin(budget) * _thin(budget)
-    return Outcome(positions[:, burn_in:], np.asarray(log_weights)[:, burn_in:], steps, seconds, compile_seconds)
+    spent = WITH_GRADIENT * budget.chains * (budget.steps // _thin(budget) * _thin(budget))
+    return Outcome(positions[:, burn_in:], np.asarray(log_weights)[:, burn_in:], spent, seconds, compile_seconds)
 
 
 def _thin(budget: Budget) -> int:
-    return thinned(0.9 * budget.evaluations)
+    return thinned(0.9 * budget.steps)
 
 
 @lru_cache(maxsize=4)
@@ -79,7 +79,7 @@ def _program(problem: Problem, budget: Budget, bins: int) -> tuple[Any, float]:
             fraction = (-density(state.position) - low) / width - (index - 1)
             return state, (state.position, levels[index - 1] + fraction * (levels[index] - levels[index - 1]))
 
-        count = budget.evaluations // thin
+        count = budget.steps // thin
         state = sampler.init(start)
         state = state._replace(energy_idx=jnp.asarray(state.energy_idx))  # a scan carries arrays only
         return jax.lax.scan(keep, state, (jax.random.split(key, count), 1 + thin * jnp.arange(count)))[1]

@@ -1,11 +1,13 @@
 """The methods that run on our own engine: contourmc as it comes, SGLD, and reSGLD."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import contourmc as cm
-from benchmarks.gallery.outcome import Budget, Outcome, Tuning, from_samples
+from benchmarks.gallery.outcome import WITH_GRADIENT, Budget, Outcome, Tuning
 from contourmc.problems import Problem
 
 # SGLD has no Metropolis test and no preconditioner, and so may need a far smaller step than contourmc chose.
@@ -13,10 +15,31 @@ STEP_FACTORS = (1.0, 1 / 4, 1 / 16, 1 / 64)
 LADDERS = ((1.0, 5.0), (1.0, 20.0), (1.0, 2.0, 4.0, 8.0))
 
 
-def automatic(problem: Problem, steps: int, chains: int, seed: int) -> cm.Samples:
+def automatic(problem: Problem, budget: Budget, seed: int) -> cm.Samples:
     """contourmc with nothing chosen by hand; its pilot is part of the steps."""
     start = jnp.asarray(problem.start)
-    return cm.sample(problem.energy, init=start, steps=steps, chains=chains, seed=seed, progress=False)
+    return cm.sample(problem.energy, init=start, steps=budget.steps, chains=budget.chains, seed=seed, progress=False)
+
+
+def automatic_outcome(samples: cm.Samples) -> Outcome:
+    """With its diagnosis and its log evidence."""
+    log_evidence, error = evidence(samples)
+    return replace(
+        _outcome(samples, samples.settings["steps"]),
+        trusted=samples.diagnose().ok, log_evidence=log_evidence, log_evidence_error=error,
+    )  # fmt: skip
+
+
+def evidence(samples: cm.Samples) -> tuple[float | None, float | None]:
+    """The log evidence of a run and its standard error; none if runs cannot tell, or this one refuses."""
+    estimate = getattr(samples, "log_evidence", None)
+    if estimate is None:
+        return None, None
+    try:
+        found = estimate()
+    except (ValueError, ArithmeticError):
+        return None, None
+    return float(found.value), float(found.error)
 
 
 def tuning_of(samples: cm.Samples) -> Tuning:
@@ -54,8 +77,16 @@ def resgld(
 
 
 def _run(problem: Problem, kernel: cm.Kernel, budget: Budget, seed: int) -> Outcome:
-    steps, start = budget.evaluations // kernel.evaluations, jnp.asarray(problem.start)
+    steps, start = budget.steps // kernel.evaluations, jnp.asarray(problem.start)
     samples = cm.sample(
         problem.energy, init=start, steps=steps, kernel=kernel, chains=budget.chains, seed=seed, progress=False
     )
-    return from_samples(samples, steps * kernel.evaluations)
+    return _outcome(samples, steps * kernel.evaluations)
+
+
+def _outcome(samples: cm.Samples, steps: int) -> Outcome:
+    positions = np.asarray(samples.draws)
+    return Outcome(
+        positions, samples.log_weights, WITH_GRADIENT * steps * len(positions), samples.seconds,
+        samples.compile_seconds, samples.comparable_weights,
+    )  # fmt: skip

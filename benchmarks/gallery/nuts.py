@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from benchmarks.gallery.outcome import Budget, Outcome, Tuning, compiled, log_density, thinned
+from benchmarks.gallery.outcome import WITH_GRADIENT, Budget, Outcome, Tuning, compiled, log_density, thinned
 from contourmc.problems import Problem
 
 
@@ -26,21 +26,21 @@ def nuts(problem: Problem, setting: str, tuning: Tuning | None, budget: Budget, 
     states, parameters, costs = warm_up(jax.random.split(key, budget.chains))
     spent, thin = float(np.mean(costs)), 0
     kept: list[np.ndarray] = []
-    while not kept or spent < budget.evaluations:
+    while not kept or spent < budget.steps:
         keys = jax.random.split(jax.random.fold_in(key, len(kept)), budget.chains)
         states, positions, costs = block(keys, states, parameters)
         cost = float(np.mean(costs))
-        thin = thin or thinned((budget.evaluations - spent) / cost * positions.shape[1])
+        thin = thin or thinned((budget.steps - spent) / cost * positions.shape[1])
         kept.append(np.asarray(positions)[:, ::thin])
         spent += cost
     seconds = time.perf_counter() - began
     draws = np.concatenate(kept, axis=1)
     draws = draws.reshape(*draws.shape[:2], *problem.start.shape)
-    return Outcome(draws, np.zeros(draws.shape[:2]), spent, seconds, compile_seconds)
+    return Outcome(draws, np.zeros(draws.shape[:2]), WITH_GRADIENT * spent * budget.chains, seconds, compile_seconds)
 
 
 def _block(budget: Budget) -> int:
-    return max(10, budget.evaluations // 5000)
+    return max(10, budget.steps // 5000)
 
 
 @lru_cache(maxsize=2)
@@ -48,7 +48,7 @@ def _programs(problem: Problem, budget: Budget) -> tuple[Any, Any, float]:
     import blackjax  # pyright: ignore[reportMissingImports]  # an optional extra
 
     density, start = log_density(problem), jnp.asarray(problem.start, float).ravel()
-    draws = min(1000, max(50, budget.evaluations // 100))
+    draws = min(1000, max(50, budget.steps // 100))
     kernel: Any = blackjax.nuts.build_kernel()
 
     def warm_up(key: Array) -> tuple[Any, Any, Array]:

@@ -13,13 +13,20 @@ import contourmc as cm
 from contourmc.draws.estimates import normalise
 from contourmc.problems import Problem
 
+WITH_GRADIENT = 2  # what an energy with its gradient counts
+
 
 @dataclass(frozen=True)
 class Budget:
-    """evaluations: of the gradient, in each chain, everything included.  chains: how many there are."""
+    """steps: of each chain, everything included; a step is an energy with its gradient.  chains: how many there are."""
 
-    evaluations: int
+    steps: int
     chains: int
+
+    @property
+    def evaluations(self) -> int:
+        """Of the density, all chains together; a gradient counts as one more."""
+        return WITH_GRADIENT * self.steps * self.chains
 
 
 @dataclass(frozen=True)
@@ -32,15 +39,26 @@ class Tuning:
     step_size: float
     partition: cm.Partition
 
+    def plain(self) -> dict[str, float]:
+        """For a file."""
+        low, width, bins = float(self.partition.low), float(self.partition.width), int(self.partition.bins)
+        return {"step_size": self.step_size, "low": low, "width": width, "bins": bins}
+
+    @staticmethod
+    def from_plain(fields: dict[str, float]) -> "Tuning":
+        """What `plain` gave."""
+        return Tuning(fields["step_size"], cm.Partition(fields["low"], fields["width"], int(fields["bins"])))
+
 
 @dataclass(frozen=True)
 class Outcome:
     """positions: (chain, draw, *shape).  log_weights: (chain, draw).
-    evaluations: of the gradient, really spent, in each chain; a mean where chains differ.
+    evaluations: of the density, really spent, all chains together; a gradient counts as one more.
     seconds: without compilation.  compile_seconds: of the compilation, here or in an earlier run; on our own engine
         next to nothing if an earlier run, of the search say, was compiled alike.
     comparable_weights: whether weights of different chains can be compared; else chains count alike.
     trusted: what the method says of its own result, if it says anything.
+    log_evidence: log ∫ e^{−U(x)} dx, for a method that estimates it.  log_evidence_error: the standard error it claims.
     """
 
     positions: Float[np.ndarray, "chains draws *shape"]
@@ -50,6 +68,8 @@ class Outcome:
     compile_seconds: float
     comparable_weights: bool = False
     trusted: bool | None = None
+    log_evidence: float | None = None
+    log_evidence_error: float | None = None
 
 
 class NotFiniteError(ArithmeticError):
@@ -68,16 +88,6 @@ def mass_error(
     weights = normalise(log_weights.ravel()) if comparable_weights else normalise(log_weights) / len(log_weights)
     masses = np.bincount(labels.ravel(), weights.ravel(), minlength=problem.modes)
     return float(np.abs(masses - problem.masses).sum() / 2)
-
-
-def from_samples(samples: cm.Samples, evaluations: float) -> Outcome:
-    """The outcome of a run of ours."""
-    positions = np.asarray(samples.draws)
-    trusted = samples.diagnose().ok if "automatic" in samples.settings else None
-    return Outcome(
-        positions, samples.log_weights, evaluations, samples.seconds, samples.compile_seconds,
-        samples.comparable_weights, trusted,
-    )  # fmt: skip
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[..., Any], float]:

@@ -1,127 +1,156 @@
-"""The measurements as tables: on the screen, as Markdown for the documentation, and as data."""
+"""The measurements as tables: on the screen, and as Markdown for the documentation."""
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable
 
-import numpy as np
 from rich.table import Table
 
-from benchmarks.gallery.measure import METHODS, Measurement
-from contourmc.problems import gallery
+from benchmarks.gallery.outcome import Budget
+from benchmarks.gallery.peers import AUTOMATIC, PEERS
+from benchmarks.gallery.summary import GOOD, Summaries, Summary, methods_of
 
-GOOD = 0.1  # total variation
-
-
-@dataclass(frozen=True)
-class Summary:
-    """All seeds of a method on a problem. Of the runs that did not diverge, None if all did:
-    error, worst: the mean and the largest.  evaluations, seconds: means.  compile_seconds: the largest.
-    trusted: how many say of themselves that they look good; None for a method that cannot.
-    """
-
-    runs: int
-    diverged: int
-    error: float | None
-    worst: float | None
-    evaluations: float | None
-    seconds: float | None
-    compile_seconds: float | None
-    trusted: int | None
-
-    @property
-    def cell(self) -> str:
-        """The mean error, and the divergences in brackets."""
-        bracket = f" ({self.diverged})" if self.diverged else ""
-        return f"{_number(self.error, '.3f')}{bracket}"
-
-    @property
-    def good(self) -> bool:
-        return self.worst is not None and self.worst <= GOOD and not self.diverged
+Value = Callable[[Summary], float | None]
+BY_BUDGET = (
+    "Error of the mode masses: total variation to the truth, mean over seeds; runs that diverged in brackets, left out "
+    "of the mean. Bold: the smallest of the row.",
+    "Error of log Z: |log Ẑ − log Z|, mean over seeds. Bold: the smallest of the row.",
+)
 
 
-def summarise(measurements: Iterable[Measurement]) -> Summary:
-    """The summary of runs of one method on one problem."""
-    runs = list(measurements)
-    fine = [run for run in runs if not run.diverged]
-
-    def over(name: str, reduce: Any) -> float | None:
-        return float(reduce([getattr(run, name) for run in fine])) if fine else None
-
-    verdicts = [run.trusted for run in fine if run.trusted is not None]
-    return Summary(
-        len(runs), len(runs) - len(fine), over("error", np.mean), over("error", max), over("evaluations", np.mean),
-        over("seconds", np.mean), over("compile_seconds", max), sum(verdicts) if verdicts else None,
-    )  # fmt: skip
-
-
-def by_cell(measurements: Sequence[Measurement]) -> dict[str, dict[str, Summary]]:
-    """The summary of every problem and method that was measured, in the gallery's order."""
-    cells = {(run.problem, run.method) for run in measurements}
-    return {
-        problem: {
-            method: summarise(run for run in measurements if (run.problem, run.method) == (problem, method))
-            for method in METHODS
-            if (problem, method) in cells
-        }
-        for problem in gallery()
-        if any(problem == name for name, _ in cells)
-    }
-
-
-def error_table(summaries: dict[str, dict[str, Summary]]) -> Table:
-    """Problems × methods, for the screen."""
-    methods = [method for method in METHODS if any(method in row for row in summaries.values())]
+def screen(summaries: Summaries) -> Table:
+    """Problems × methods."""
     table = Table(title="Total variation of mode masses (diverged)", title_justify="left")
     table.add_column("problem")
+    methods = methods_of(summaries)
     for method in methods:
         table.add_column(method, justify="right")
     for problem, row in summaries.items():
-        cells = (row.get(method) for method in methods)
-        table.add_row(problem, *("" if cell is None else _coloured(cell) for cell in cells))
+        table.add_row(problem, *(_coloured(row.get(method)) for method in methods))
     return table
 
 
-def markdown(summaries: dict[str, dict[str, Summary]], settings: dict[str, Any]) -> str:
-    """Everything that the documentation shows."""
-    size = f"{settings['chains']} chains × {settings['evaluations']:,} gradient evaluations"
+def tables(found: dict[Budget, Summaries]) -> str:
+    """Everything that the documentation shows, the largest budget first."""
+    budgets = sorted((budget for budget in found if found[budget]), key=lambda budget: -budget.steps)
+    lines = [f"All methods, mean over seeds. {_who_is_closest(found[budgets[0]])}", ""] if budgets else []
+    for budget in budgets:
+        lines += _by_budget(budget, found[budget])
+    if budgets:
+        lines += _costs(budgets[0], found[budgets[0]])
+        lines += _ours({budget: found[budget] for budget in budgets})
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _by_budget(budget: Budget, summaries: Summaries) -> list[str]:
+    size = f"{budget.chains} chains × {budget.steps:,} steps, {budget.evaluations:,} evaluations"
+    return [
+        f"## {size}", "", BY_BUDGET[0], "",
+        *_matrix(summaries, lambda cell: cell.error, ".3f", with_diverged=True), "",
+        BY_BUDGET[1], "",
+        *_matrix(summaries, lambda cell: cell.evidence_error, ".3f"), "",
+    ]  # fmt: skip
+
+
+def _costs(budget: Budget, summaries: Summaries) -> list[str]:
+    return [
+        "## What it costs", "",
+        f"Evaluations of the density in thousands, where a gradient counts as one more, of {budget.evaluations:,}:", "",
+        *_matrix(summaries, lambda cell: (cell.evaluations or 0) / 1000, ",.0f", best=False), "",
+        "Seconds of a run, compilation apart:", "",
+        *_matrix(summaries, lambda cell: cell.seconds, ".1f", best=False), "",
+        "Seconds of compilation:", "",
+        *_matrix(summaries, lambda cell: cell.compile_seconds, ".1f", best=False), "",
+    ]  # fmt: skip
+
+
+def _ours(found: dict[Budget, Summaries]) -> list[str]:
     lines = [
-        f"{size}; seeds: {settings['seeds']}; all",
-        "chains start in one mode. Error: total variation between the pooled mode masses and the truth, mean and worst",
-        "over seeds. Diverged: runs with a number that is not finite, or an error; they are left out of the other",
-        "columns. Trusted: runs whose `diagnose()` finds nothing wrong. Evaluations are those of a chain; seconds are",
-        "without compilation, which is shown apart.",
-        "",
-        "| problem | method | error | worst | diverged | trusted | evaluations | seconds | compilation |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "## contourmc in full", "",
+        "Mean and worst over seeds. Covered: runs whose log Ẑ is within two of its own standard errors of the truth.",
+        "Trusted: runs whose `diagnose()` finds nothing wrong. Diverged: runs with a number that is not finite, or an",
+        "error.", "",
+        "| problem | steps | error | worst | log Z | worst | covered | trusted | diverged | seconds | compilation |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]  # fmt: skip
+    problems = {problem: None for summaries in found.values() for problem in summaries}
+    for problem in problems:
+        for budget, summaries in found.items():
+            cell = summaries.get(problem, {}).get(AUTOMATIC)
+            if cell is not None:
+                lines.append(_row(problem, f"{budget.steps:,}", *_full(cell)))
+    return [*lines, "", f"Bold: no run diverged, and none is off by more than {GOOD}.", ""]
+
+
+def _full(cell: Summary) -> Iterable[str]:
+    error = _number(cell.error, ".3f")
+    return (
+        f"**{error}**" if cell.good else error, _number(cell.worst, ".3f"),
+        _number(cell.evidence_error, ".3f"), _number(cell.evidence_worst, ".3f"),
+        f"{cell.covered} of {cell.claimed}" if cell.claimed else "",
+        "" if cell.trusted is None else f"{cell.trusted} of {cell.runs}", f"{cell.diverged} of {cell.runs}",
+        _number(cell.seconds, ".1f"), _number(cell.compile_seconds, ".1f"),
+    )  # fmt: skip
+
+
+def _matrix(
+    summaries: Summaries, value: Value, form: str, *, with_diverged: bool = False, best: bool = True
+) -> list[str]:
+    """Problems × methods, for Markdown; methods that have nothing to show are left out."""
+    found = {method: [row[method] for row in summaries.values() if method in row] for method in methods_of(summaries)}
+    methods = [
+        method
+        for method, cells in found.items()
+        if any(value(cell) is not None or (with_diverged and cell.diverged) for cell in cells)
     ]
+    lines = [_row("", *methods), "|---|" + "--:|" * len(methods)]
     for problem, row in summaries.items():
-        for method, cell in row.items():
-            error = _number(cell.error, ".3f")
-            cells = (
-                problem, method, f"**{error}**" if cell.good else error, _number(cell.worst, ".3f"),
-                f"{cell.diverged} of {cell.runs}",
-                "" if cell.trusted is None else f"{cell.trusted} of {cell.runs}",
-                _number(cell.evaluations, ",.0f"), _number(cell.seconds, ".1f"),
-                _number(cell.compile_seconds, ".1f"),
-            )  # fmt: skip
-            lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", f"Bold: no run diverged, and none is off by more than {GOOD}."]
-    return "\n".join(lines) + "\n"
+        values = {method: value(row[method]) for method in methods if method in row}
+        smallest = min((number for number in values.values() if number is not None), default=None)
+        cells = []
+        for method in methods:
+            text = _number(values.get(method), form) if method in values else ""
+            if best and smallest is not None and values.get(method) == smallest:
+                text = f"**{text}**"
+            diverged = row[method].diverged if with_diverged and method in row else 0
+            cells.append(f"{text} ({diverged})" if diverged else text)
+        lines.append(_row(problem, *cells))
+    return lines
 
 
-def write(folder: Path, measurements: Sequence[Measurement], settings: dict[str, Any]) -> None:
-    """results.json and gallery.md, over those of an earlier call."""
-    folder.mkdir(parents=True, exist_ok=True)
-    data = settings | {"measurements": [run.plain() for run in measurements]}
-    (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n")
-    (folder / "gallery.md").write_text(markdown(by_cell(measurements), settings))
+def _who_is_closest(summaries: Summaries) -> str:
+    """On how many problems contourmc is at least as close to the truth as the best nested sampler, and where not."""
+    sentences = []
+    for what, value in (("mode masses", lambda cell: cell.error), ("log Z", lambda cell: cell.evidence_error)):
+        behind, compared = _behind_nested(summaries, value)
+        if compared:
+            where = f" (not on {', '.join(behind)})" if behind else ""
+            sentences.append(f"{what}: {len(compared) - len(behind)} of {len(compared)}{where}")
+    if not sentences:
+        return ""
+    return f"Problems where contourmc is at least as close as the best nested sampler, by {'; by '.join(sentences)}."
 
 
-def _coloured(cell: Summary) -> str:
-    return f"[green]{cell.cell}[/]" if cell.good else cell.cell
+def _behind_nested(summaries: Summaries, value: Value) -> tuple[list[str], list[str]]:
+    behind, compared = [], []
+    for problem, row in summaries.items():
+        nested = [value(cell) for method, cell in row.items() if method in PEERS and PEERS[method].nested]
+        rivals = [number for number in nested if number is not None]
+        own = value(row[AUTOMATIC]) if AUTOMATIC in row else None
+        if rivals and own is not None:
+            compared.append(problem)
+            if own > min(rivals):
+                behind.append(problem)
+    return behind, compared
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _coloured(cell: Summary | None) -> str:
+    if cell is None:
+        return ""
+    text = _number(cell.error, ".3f") + (f" ({cell.diverged})" if cell.diverged else "")
+    return f"[green]{text}[/]" if cell.good else text
 
 
 def _number(value: float | None, form: str) -> str:

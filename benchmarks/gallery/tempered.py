@@ -4,8 +4,9 @@ SMC cannot start in one mode: it needs a broad first distribution. It is given o
 Gaussian around the start with three times the true standard deviation in every coordinate. The next temperature
 keeps an effective sample size of 0.7. The moves are HMC of 10 leapfrog steps; before every temperature its mass
 matrix is set to the particles' variances (BlackJAX's `particles_stds`) and its step size moved towards an acceptance
-of 0.65 (BlackJAX's `update_scale_from_acceptance_rate`). A particle has some 2,000 evaluations: how many HMC moves that
-is at each temperature follows from a trial with one move each, which is not counted.
+of 0.65 (BlackJAX's `update_scale_from_acceptance_rate`). A particle has some 2,000 gradients: how many HMC moves that
+is at each temperature follows from a trial with one move each, which is not counted. The log evidence is the sum of
+the steps' increments and the log volume of the first distribution.
 """
 
 import time
@@ -17,11 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from benchmarks.gallery.outcome import Budget, Outcome, Tuning, compiled, log_density
+from benchmarks.gallery.outcome import WITH_GRADIENT, Budget, Outcome, Tuning, compiled, log_density
 from contourmc.problems import Problem
 
 LEAPFROG = 10
-PER_PARTICLE = 2000  # evaluations
+PER_PARTICLE = 2000  # gradients
 SPREAD = 3.0  # of the first distribution, in true standard deviations
 TARGET_ESS = 0.7
 ACCEPTANCE = 0.65
@@ -30,11 +31,14 @@ TRIAL_SEED = 1_000_000
 
 
 class Population(NamedTuple):
-    """smc: BlackJAX's state.  step_size, variances: for the next moves."""
+    """smc: BlackJAX's state.  step_size, variances: for the next moves.
+    log_ratio: log of the normaliser at this temperature over that of the first distribution.
+    """
 
     smc: Any
     step_size: Array
     variances: Array
+    log_ratio: Array
 
 
 def tempered_smc(problem: Problem, setting: str, tuning: Tuning | None, budget: Budget, seed: int) -> Outcome:
@@ -46,8 +50,10 @@ def tempered_smc(problem: Problem, setting: str, tuning: Tuning | None, budget: 
     seconds = time.perf_counter() - began
     particles = np.asarray(population.smc.particles)
     positions = particles.reshape(1, len(particles), *problem.start.shape)
-    spent = len(particles) * temperatures * (1 + moves * LEAPFROG) / budget.chains
-    return Outcome(positions, np.zeros(positions.shape[:2]), spent, seconds, compile_seconds)
+    spent = WITH_GRADIENT * len(particles) * temperatures * (1 + moves * LEAPFROG)
+    log_volume = float(np.sum(np.log(_prior(problem)[1] * np.sqrt(2 * np.pi))))
+    log_evidence = log_volume + float(population.log_ratio)
+    return Outcome(positions, np.zeros(positions.shape[:2]), spent, seconds, compile_seconds, log_evidence=log_evidence)
 
 
 def _temper(step: Any, problem: Problem, budget: Budget, seed: int) -> tuple[Population, int]:
@@ -70,12 +76,12 @@ def _moves(problem: Problem, budget: Budget) -> int:
     """HMC moves at each temperature that spend the budget."""
     step, _ = _program(problem, budget, 1)
     _, temperatures = _temper(step, problem, budget, TRIAL_SEED)
-    each = budget.evaluations * budget.chains / _particles(budget) / temperatures
+    each = budget.steps * budget.chains / _particles(budget) / temperatures
     return max(1, round((each - 1) / LEAPFROG))
 
 
 def _particles(budget: Budget) -> int:
-    return max(100, budget.evaluations * budget.chains // PER_PARTICLE)
+    return max(100, budget.steps * budget.chains // PER_PARTICLE)
 
 
 def _prior(problem: Problem) -> tuple[Array, Array]:
@@ -91,7 +97,7 @@ def _start(problem: Problem, budget: Budget, key: Array) -> Population:
     particles = centre + spread * jax.random.normal(key, (_particles(budget), centre.size))
     smc = tempered.init(particles)
     step_size = jnp.asarray([centre.size**-0.25])  # about right for a Gaussian in units of its own spread
-    return Population(smc._replace(tempering_param=jnp.zeros(())), step_size, spread**2)
+    return Population(smc._replace(tempering_param=jnp.zeros(())), step_size, spread**2, jnp.zeros(()))
 
 
 @lru_cache(maxsize=4)
@@ -122,7 +128,8 @@ def _program(problem: Problem, budget: Budget, moves: int) -> tuple[Any, float]:
         smc, info = kernel(key, population.smc, moves, parameters)
         rate = jnp.mean(info.update_info)[None]
         step_size = update_scale_from_acceptance_rate(population.step_size, rate, ACCEPTANCE)
-        return Population(smc, step_size, particles_stds(smc.particles) ** 2)
+        log_ratio = population.log_ratio + info.log_likelihood_increment
+        return Population(smc, step_size, particles_stds(smc.particles) ** 2, log_ratio)
 
     key = jax.random.key(0)
     return compiled(step, key, _start(problem, budget, key))

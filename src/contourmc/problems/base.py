@@ -56,6 +56,10 @@ class Problem(ABC):
     def _find_truth(self) -> Truth:
         """Masses and moments, computed once per instance; the masses are those of the labels that `mode` gives."""
 
+    def _find_log_normaliser(self, temperature: float) -> float | None:
+        """log Z(T) for a positive T, None if there is no way to find it."""
+        return None
+
     @cached_property
     def _truth(self) -> Truth:
         return self._find_truth()
@@ -84,6 +88,24 @@ class Problem(ABC):
     def variance(self) -> Float[np.ndarray, "*shape"] | float:
         """The true variance of each coordinate."""
         return self._truth.variance
+
+    @property
+    def log_evidence(self) -> float | None:
+        """The true log Z = log ∫ e^{−U(x)} dx; None where it is not known."""
+        return self.log_normaliser(1.0)
+
+    def log_normaliser(self, temperature: float) -> float | None:
+        """The true log Z(T) = log ∫ e^{−U(x)/T} dx, to about four decimals; None where it is not known."""
+        require(0 < temperature < np.inf, "temperature", temperature, "give a positive number")
+        known = self._log_normalisers
+        if temperature not in known:
+            known[temperature] = self._find_log_normaliser(temperature)
+        return known[temperature]
+
+    @cached_property
+    def _log_normalisers(self) -> dict[float, float | None]:
+        """Those that were asked for, by temperature."""
+        return {}
 
     def distance(self, samples: Samples) -> float:
         """Total variation between the weighted mode masses of all draws and the truth: ½ Σ_i |m̂_i − m_i|."""

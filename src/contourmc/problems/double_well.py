@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from contourmc.problems.base import Problem, Truth
-from contourmc.problems.quadrature import draw_from_grid, midpoints, moments, normalise
+from contourmc.problems.quadrature import draw_from_grid, log_integral, midpoints, moments, normalise
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,13 @@ class DoubleWell(Problem):
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         line = midpoints(-4.0, 4.0, 20_000)
         return line, normalise(self._along(line))
+
+    def _find_log_normaliser(self, temperature: float) -> float:
+        """log ∫ e^{−U₀(x₀)/T} dx₀ + ½ log(2πs²T)."""
+        reach = 4.0 * max(1.0, temperature**0.25)  # far out U grows like B·x₀⁴
+        line = midpoints(-reach, reach, 20_000)
+        along = log_integral(self._along(line) / temperature, line[1] - line[0])
+        return along + 0.5 * float(np.log(2 * np.pi * self.scale**2 * temperature))
 
     def _find_truth(self) -> Truth:
         line, probability = self._line()

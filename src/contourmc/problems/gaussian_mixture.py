@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from contourmc.flattening.partition import Partition
 from contourmc.problems.base import Problem, Truth
+from contourmc.problems.mixture_powers import log_power_integral
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,11 @@ class GaussianMixture(Problem):
                 for w, mean, s in zip(self.weights, self.means, self.scales, strict=True)
             ]
         )
+
+    def _find_log_normaliser(self, temperature: float) -> float | None:
+        """Quadrature; 0 at temperature 1."""
+        centres, scales = (np.array(part, float)[:, None] for part in (self.means, self.scales))
+        return log_power_integral(np.array(self.weights), centres, scales, 1 / temperature)
 
     def _find_truth(self) -> Truth:
         x, _, probability = self.grid()

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from contourmc.problems.base import Problem, Truth
-from contourmc.problems.quadrature import draw_from_grid, moments, normalise
+from contourmc.problems.quadrature import draw_from_grid, log_integral, moments, normalise
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,11 @@ class NineModes(Problem):
         x, energy = self.grid()
         line = x[0, :, 0]
         return draw_from_grid((line, line), normalise(energy), count, np.random.default_rng(seed))
+
+    def _find_log_normaliser(self, temperature: float) -> float:
+        reach = 6.0 * max(1.0, temperature**0.5)
+        x, energy = self.grid(int(60 * reach) + 1, reach)
+        return log_integral(energy / temperature, float(x[0, 1, 0] - x[0, 0, 0]) ** 2)
 
     def _find_truth(self) -> Truth:
         x, energy = self.grid()

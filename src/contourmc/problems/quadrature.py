@@ -1,4 +1,4 @@
-"""Quadrature on regular grids, in float64: cells, their probabilities, and draws from them."""
+"""Quadrature on regular grids, in float64: cells, their probabilities, integrals, and draws from them."""
 
 from collections.abc import Sequence
 
@@ -15,6 +15,12 @@ def normalise(energy: Float[np.ndarray, "*grid"]) -> Float[np.ndarray, "*grid"]:
     """p = exp(−U) / Σ exp(−U)."""
     probability = np.exp(energy.min() - energy)
     return probability / probability.sum()
+
+
+def log_integral(energy: Float[np.ndarray, "*grid"], cell: float) -> float:
+    """log ∫ e^{−U(x)} dx ≈ log(v·Σ e^{−U}), where every point of the grid stands for a cell of volume v."""
+    lowest = float(energy.min())
+    return float(np.log(cell * np.exp(lowest - energy).sum())) - lowest
 
 
 def moments(

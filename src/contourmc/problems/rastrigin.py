@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from contourmc.problems.base import Problem, Truth
-from contourmc.problems.quadrature import draw_from_grid, midpoints, moments, normalise
+from contourmc.problems.quadrature import draw_from_grid, log_integral, midpoints, moments, normalise
 
 REACH = 6.5  # beyond it the density of a coordinate is below e⁻⁴⁰
 
@@ -49,7 +49,18 @@ class Rastrigin(Problem):
 
     def _line(self) -> tuple[np.ndarray, np.ndarray]:
         line = midpoints(-REACH, REACH, 13_000)
-        return line, normalise(line**2 + 4 * (1 - np.cos(2 * np.pi * line)))
+        return line, normalise(self._along(line))
+
+    @staticmethod
+    def _along(line: np.ndarray) -> np.ndarray:
+        """The energy of one coordinate."""
+        return line**2 + 4 * (1 - np.cos(2 * np.pi * line))
+
+    def _find_log_normaliser(self, temperature: float) -> float:
+        """Twice that of one coordinate."""
+        reach = REACH * max(1.0, temperature**0.5)
+        line = midpoints(-reach, reach, int(2000 * reach))
+        return 2 * log_integral(self._along(line) / temperature, line[1] - line[0])
 
     def _find_truth(self) -> Truth:
         line, probability = self._line()

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from contourmc.problems.base import Problem, Truth
-from contourmc.problems.quadrature import draw_from_grid, midpoints, moments, normalise
+from contourmc.problems.quadrature import draw_from_grid, log_integral, midpoints, moments, normalise
 
 TILT_ANGLE = 0.3  # so that no two wells are alike
 CORE = 0.1  # rounds off the centre, where the angle has no gradient
@@ -48,7 +48,8 @@ class Ring(Problem):
 
     def draw(self, count: int, seed: int = 0) -> Float[np.ndarray, "count 2"]:
         """Draws from the cells of the polar grid, 0.006 by 0.15°."""
-        radii, angles, _, probability = self._polar()
+        radii, angles, _, energy = self._polar()
+        probability = normalise(energy - np.log(radii)[:, None])
         drawn = draw_from_grid((radii, angles), probability, count, np.random.default_rng(seed))
         return drawn[:, :1] * np.stack([np.cos(drawn[:, 1]), np.sin(drawn[:, 1])], axis=-1)
 
@@ -61,15 +62,22 @@ class Ring(Problem):
         tilt = cosine * float(np.cos(TILT_ANGLE)) + sine * float(np.sin(TILT_ANGLE))
         return 0.5 * ((rho - self.radius) / self.width) ** 2 - self.height * sixfold + self.tilt * tilt
 
-    def _polar(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Radii, angles, the grid's points, and the probabilities of its cells; dx dy = r dr dφ."""
-        radii = midpoints(max(self.radius - 10 * self.width, 0.0), self.radius + 10 * self.width, 1000)
+    def _polar(self, temperature: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Radii, angles, the grid's points, and their energies; dx dy = r dr dφ, so that a cell counts r times."""
+        reach = 10 * self.width * max(1.0, temperature**0.5)
+        radii = midpoints(max(self.radius - reach, 0.0), self.radius + reach, 1000)
         angles = midpoints(-np.pi / 6, 11 * np.pi / 6, 2400)  # the sixths of the circle end between cells
         points = radii[:, None, None] * np.stack([np.cos(angles), np.sin(angles)], axis=-1)
         energy = self._formula(points[..., 0], points[..., 1], np.sqrt)
-        return radii, angles, points, normalise(energy - np.log(radii)[:, None])
+        return radii, angles, points, energy
+
+    def _find_log_normaliser(self, temperature: float) -> float:
+        radii, angles, _, energy = self._polar(temperature)
+        cell = (radii[1] - radii[0]) * (angles[1] - angles[0])
+        return log_integral(energy / temperature - np.log(radii)[:, None], cell)
 
     def _find_truth(self) -> Truth:
-        *_, points, probability = self._polar()
+        radii, _, points, energy = self._polar()
+        probability = normalise(energy - np.log(radii)[:, None])
         masses = np.bincount(self.mode(points).ravel(), probability.ravel(), minlength=6)
         return Truth(masses, *moments(points, probability))
