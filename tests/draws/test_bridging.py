@@ -8,7 +8,6 @@ from contourmc.draws.bridging.bridge import bridge
 from contourmc.draws.bridging.gaussians import Gaussians
 from contourmc.draws.bridging.gaussians_fit import fit_gaussians
 from contourmc.draws.bridging.integral import DensityDraws, Integral, integrate_by_halves
-from contourmc.draws.jackknife import groups_of, jackknife, sums_by_group
 
 MIXTURE = Gaussians(
     np.array([0.3, 0.7]),
@@ -121,18 +120,3 @@ def test_the_fit_does_not_see_the_draws_that_it_meets():
     errors = np.array([one.log_value for one in found]) - 50 * np.log(2 * np.pi)
     assert abs(errors.mean()) < 0.033
     assert np.sum(np.abs(errors) < 2 * np.array([one.error for one in found])) >= 3
-
-
-def test_the_jackknife_of_a_mean_is_its_standard_error():
-    values = random().normal(size=(7, 30))
-    groups = groups_of(np.ones(7, bool), 30)
-    found = jackknife(lambda sums: sums[0] / sums[1], sums_by_group((values, np.ones_like(values)), groups))
-    means = values.mean(axis=1)
-    assert found == pytest.approx((means.mean(), means.std(ddof=1) / 7**0.5))
-
-
-def test_groups_are_chains_or_stretches():
-    np.testing.assert_array_equal(groups_of(np.array([True] * 4 + [False]), 2)[:, 0], [0, 1, 2, 3, -1])
-    two = groups_of(np.array([True, True]), 120)
-    np.testing.assert_array_equal(np.bincount(two.ravel()), np.full(24, 10))
-    assert np.all(np.diff(two) >= 0)

@@ -202,20 +202,3 @@ def test_the_kernels_temperature_counts(apart):
 def test_a_scheduled_temperature_is_none():
     kernel = cm.csgld(0.1, cm.Partition(0.2, 1.0, 10), temperature=cm.ExponentialDecay(1.0, 0.99, every=10))
     assert kernel.flattening.temperature is None
-
-
-def test_few_chains_are_judged_by_their_stretches(apart):
-    """One chain of 4 has an error of twice that of all; to a factor of two, as 24 stretches say it to 15%."""
-    single = np.mean([one_chain(apart, chain).log_normaliser(1.0).error for chain in range(4)])
-    assert 1 < single / apart.log_normaliser(1.0).error < 4
-
-
-def one_chain(run: Samples, chain: int) -> Samples:
-    rows = slice(chain, chain + 1)
-    trajectory = replace(
-        run.trajectory,
-        **{name: getattr(run.trajectory, name)[rows] for name in ("log_weights", "theta", "visits")},
-        means=None, squares=None, centre=None,
-    )  # fmt: skip
-    changes = {name: getattr(run, name)[rows] for name in ("draws", "energies", "log_weights", "multipliers")}
-    return replace(run, **changes, virials=None, trajectory=trajectory)

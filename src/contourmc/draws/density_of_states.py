@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
-from contourmc.draws.jackknife import groups_of, jackknife, sums_by_group
+from contourmc.draws.jackknife import jackknife
 from contourmc.draws.temperatures import log_shares, own_temperature
 from contourmc.draws.weighted import WeightedDraws
 
@@ -38,15 +38,15 @@ def density_of_states(samples: WeightedDraws) -> DensityOfStates:
     energies = np.asarray(samples.energies, float)
     below = int(np.ceil(max(partition.low - energies.min(), 0.0) / partition.width))
     edges = partition.extended(below, 0).edges
-    groups = groups_of(samples.pooled, energies.shape[1])
     log_volumes = log_shares(samples) + energies / own
     weights = samples.weights
     values, errors = [], []
     for low, high in pairwise(edges):
         inside = np.where((energies > low) & (energies <= high), log_volumes, -np.inf)
         top = float(np.max(inside, initial=-1e300))
-        sums = sums_by_group((np.exp(inside - top), weights), groups)
-        value, error = jackknife(lambda sums: np.log(sums[0] / sums[1]), sums)
+        value, error = jackknife(
+            lambda sums: np.log(sums[0] / sums[1]), (np.exp(inside - top), weights), samples.pooled
+        )
         values.append(value + top - np.log(high - low))
         errors.append(error)
     return DensityOfStates((edges[:-1] + edges[1:]) / 2, np.array(values), np.array(errors))

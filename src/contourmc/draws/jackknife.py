@@ -1,13 +1,13 @@
-"""Standard errors of any function of weighted sums: leave out one chain at a time, or one stretch of a chain."""
+"""Standard errors of any function of weighted sums over draws: leave out a chain at a time, or a stretch of one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-ENOUGH_CHAINS = 4  # fewer say little about their own spread: stretches of them are left out instead
-STRETCHES = 24  # of all chains together, where stretches are left out
+ENOUGH_CHAINS = 4  # fewer say nothing about their own spread
+STRETCHES = 60  # of all chains together
 
 
 class Estimate(NamedTuple):
@@ -17,38 +17,45 @@ class Estimate(NamedTuple):
     error: Float[np.ndarray, "*shape"]
 
 
-def groups_of(counted: Bool[np.ndarray, " chains"], draws: int) -> Int[np.ndarray, "chains draws"]:
-    """The group of each draw, of those that are left out together; −1 in chains that do not count.
+def jackknife(
+    function: Callable[[Float[np.ndarray, " values"]], Any],
+    values: Sequence[Float[np.ndarray, "chains draws"]],
+    counted: Bool[np.ndarray, " chains"],
+) -> Estimate:
+    """f(Σs) with the error √((G−1)/G Σ_g (f_g − f̄)²), where f_g leaves out group g of the G groups of draws.
 
-    A group is a chain, or, with fewer than 4 chains, a stretch of one.
+    function: of the sums of each of the values over all draws.
+    counted: which chains count.
+
+    The groups are chains, and then stretches of chains; the error is the larger of both. Chains also see modes that
+    some of them missed, but there are few, and by chance they may agree too well. With fewer than 4 chains stretches
+    have to do. The error is NaN if there is a group without which nothing remains.
     """
+    total = np.array([one[counted].sum() for one in values])
+    errors = []
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for groups in _groupings(counted, values[0].shape[1]):
+            sums = _sums(values, groups)
+            count = len(sums)
+            without = np.stack([function(np.delete(sums, group, axis=0).sum(axis=0)) for group in range(count)])
+            errors.append(np.sqrt((count - 1) * without.var(axis=0)))
+        return Estimate(np.asarray(function(total)), np.max(errors, axis=0))
+
+
+def _groupings(counted: Bool[np.ndarray, " chains"], draws: int) -> Iterator[Int[np.ndarray, "chains draws"]]:
+    """The group of each draw by chains, if there are enough, and by stretches; −1 in chains that do not count."""
     chains = int(counted.sum())
-    stretches = 1 if chains >= ENOUGH_CHAINS else min(-(-STRETCHES // chains), draws)
-    groups = np.full((len(counted), draws), -1)
-    within = np.arange(draws) * stretches // max(draws, 1)
-    groups[counted] = within + stretches * np.arange(chains)[:, None]
-    return groups
+    for stretches in (1, -(-STRETCHES // chains)):
+        if stretches > 1 or chains >= ENOUGH_CHAINS:
+            within = np.arange(draws) * min(stretches, draws) // draws
+            groups = np.full((len(counted), draws), -1)
+            groups[counted] = within + (within[-1] + 1) * np.arange(chains)[:, None]
+            yield groups
 
 
-def sums_by_group(
+def _sums(
     values: Sequence[Float[np.ndarray, "chains draws"]], groups: Int[np.ndarray, "chains draws"]
 ) -> Float[np.ndarray, "groups values"]:
-    """The sums of some values over each group."""
+    """The sums of the values over each group."""
     counted, count = groups >= 0, int(groups.max()) + 1
     return np.stack([np.bincount(groups[counted], one[counted], minlength=count) for one in values], axis=1)
-
-
-def jackknife(
-    function: Callable[[Float[np.ndarray, " sums"]], Any], sums: Float[np.ndarray, "groups sums"]
-) -> Estimate:
-    """f(Σ_g s_g) with the error √((G−1)/G Σ_g (f_g − f̄)²), where f_g = f(Σ_{h≠g} s_h) leaves out group g.
-
-    The error is NaN if there is a single group, or one without which nothing remains.
-    """
-    count = len(sums)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.asarray(function(sums.sum(axis=0)))
-        if count < 2:
-            return Estimate(value, np.full(value.shape, np.nan))
-        without = np.stack([function(np.delete(sums, group, axis=0).sum(axis=0)) for group in range(count)])
-        return Estimate(value, np.sqrt((count - 1) * without.var(axis=0)))

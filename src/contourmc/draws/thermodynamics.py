@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from contourmc._core.checks import require
-from contourmc.draws.jackknife import Estimate, groups_of, jackknife, sums_by_group
+from contourmc.draws.jackknife import Estimate, jackknife
 from contourmc.draws.temperatures import (
     effective_draws,
     log_shares,
@@ -107,7 +107,6 @@ def _columns(samples: WeightedDraws, temperature: float) -> Estimate:
     there = reweighted(samples, temperature)
     before, after = samples.weights, there.weights
     parts = (before, before * energies, np.exp(log_terms - top), after, after * energies, after * energies**2)
-    groups = groups_of(samples.pooled, energies.shape[1])
 
     def columns(sums: np.ndarray) -> np.ndarray:
         weight, energy_before, ratio, hot_weight, hot_energy, hot_square = sums
@@ -116,7 +115,7 @@ def _columns(samples: WeightedDraws, temperature: float) -> Estimate:
         entropy = mean / temperature + log_z - energy_before / weight / own
         return np.array([log_z + lowest * (1 / own - 1 / temperature), mean + lowest, capacity, entropy])
 
-    value, error = jackknife(columns, sums_by_group(parts, groups))
+    value, error = jackknife(columns, parts, samples.pooled)
     if temperature == own:
         return Estimate(value, error)
     _, mass, first, second = tail_of(there)

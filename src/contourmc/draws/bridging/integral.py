@@ -15,7 +15,7 @@ from contourmc.draws import estimates
 from contourmc.draws.bridging.bridge import Bridge, bridge
 from contourmc.draws.bridging.gaussians import Gaussians
 from contourmc.draws.bridging.gaussians_fit import fit_gaussians
-from contourmc.draws.jackknife import groups_of, jackknife, sums_by_group
+from contourmc.draws.jackknife import jackknife
 
 REFERENCE_DRAWS = 10_000  # for each half
 MOST_FITTED = 10_000  # draws that a mixture is fitted to
@@ -94,17 +94,15 @@ def integrate(parts: Sequence[DensityDraws], references: Sequence[Reference], ra
     need not be iterated again each time.
     """
     bridges = [_bridge(part, reference, random) for part, reference in zip(parts, references, strict=True)]
-    whole = np.concatenate([part.log_weights for part in parts], axis=1)
-    groups = groups_of(parts[0].counted, whole.shape[1])
+    shape = len(parts[0].counted), sum(part.log_weights.shape[1] for part in parts)
     terms, begin = [], 0
     for part, found in zip(parts, bridges, strict=True):
         end = begin + part.log_weights.shape[1]
         for values in (part.weights * np.exp(found.lower), part.weights):
-            terms.append(np.zeros(whole.shape))
+            terms.append(np.zeros(shape))
             terms[-1][:, begin:end] = values
         begin = end
-    sums = sums_by_group(terms, groups)
-    error = jackknife(lambda sums: np.mean(np.log(sums[::2] / sums[1::2])), sums).error
+    error = jackknife(lambda sums: np.mean(np.log(sums[::2] / sums[1::2])), terms, parts[0].counted).error
     others = sum(found.reference_error**2 for found in bridges) / len(bridges) ** 2
     return Integral(
         float(np.mean([found.log_integral for found in bridges])),
