@@ -14,6 +14,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocat
 from contourmc._core.checks import require
 from contourmc._core.pytrees import coordinates
 from contourmc.draws.samples import Samples
+from contourmc.draws.temperatures import own_temperature
 from contourmc.draws.weighted import apply
 from contourmc.flattening import theta as flattening
 from contourmc.flattening.partition import Partition
@@ -119,8 +120,7 @@ def plot_temperatures(
     axes: four, in this order; by default a new figure has them.
     """
     table = samples.thermodynamics(temperatures)
-    assert samples.flattening is not None
-    own = samples.flattening.temperature
+    own = own_temperature(samples)
     drawn: Sequence[Axes] = axes or plt.subplots(2, 2, figsize=(9, 6.2), layout="constrained")[1].ravel().tolist()
     require(len(drawn) == 4, "axes", axes, "give four axes, or none")
     panels = (
@@ -140,7 +140,7 @@ def plot_temperatures(
         ax.xaxis.set_minor_formatter(NullFormatter())
         ax.margins(x=0)
         ax.spines[["top", "right"]].set_visible(False)
-    drawn[0].legend(edgecolor="none")
+    drawn[0].legend(edgecolor="none", framealpha=1)
     return drawn
 
 

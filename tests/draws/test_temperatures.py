@@ -97,7 +97,7 @@ def test_estimates_at_another_temperature(run):
     assert hot.diagnose().summary
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
 def test_the_absolute_normaliser(run, temperature):
     """By bridge sampling, to four standard errors; the wells are not Gaussian, and at T = 3 they touch."""
     found = run.at_temperature(temperature).log_evidence()
