@@ -23,7 +23,7 @@ from benchmarks.c_loop import c_loop
 from benchmarks.problem import BINS, MIXTURE, STEP_SIZE, THIN, csgld, logistic_regression
 from benchmarks.timing import Contender, Timing, measure
 from contourmc._core.pytrees import as_arguments
-from contourmc.engine.loop import Segment, compile_segment
+from contourmc.engine.loop import Segment, Span, compile_segment
 from contourmc.engine.plan import make_plan
 from contourmc.engine.state import start_chain
 
@@ -138,19 +138,19 @@ def costly_gradient() -> dict[str, Contender]:
 
 
 def segment(target: cm.Target, kernel: cm.Kernel, start: Array, thin: int, steps: int | None = None) -> Contender:
-    """One chain in the compiled program of the library, as a long run calls it: a stretch, unless given."""
+    """One chain in the compiled program of the library, as a long run calls it: a segment, unless given."""
     plan = make_plan(target, kernel, start, 10_000_000, thin)
-    chain = start_chain(target, kernel, jax.random.key(0), start, None, large=plan.large)
+    chain = start_chain(target, kernel, jax.random.key(0), start, None, large=plan.build.large)
     kernel = as_arguments(kernel)
     stack = jax.tree.map(lambda leaf: leaf[None], chain)
-    steps = steps or plan.stretch
-    first, last, burn_in = np.array([1, steps, 0], np.int32)
+    steps = min(steps or plan.stretch, plan.segment_steps)
+    span = Span(*np.array([1, steps, 0, thin, plan.stretch], np.int32))
 
     def run() -> Segment:
         program = compile_segment(target, kernel, plan, stack)  # at the first call; then it is looked up
         if program is None:
             raise RuntimeError("the compiler refuses a single kernel")
-        return jax.block_until_ready(program(target, kernel, stack, first, last, burn_in, None))
+        return jax.block_until_ready(program(target, kernel, stack, span, None))
 
     return Contender(run, steps)
 

@@ -10,7 +10,9 @@ from contourmc.flattening.partition import Partition
 from contourmc.flattening.rules import Biased, Original, Rule, Scalable
 from contourmc.kernels.adjusted import adjusted
 from contourmc.kernels.base import Kernel
+from contourmc.kernels.basin_shapes import basin_shapes
 from contourmc.kernels.contour import Contour, contour, csghmc, csgld, ksgld
+from contourmc.kernels.jumps import jumps
 from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.schedules import CyclicCosine, ExponentialDecay, Polynomial
@@ -64,9 +66,11 @@ __all__ = [
     "StreamedPosterior",
     "Target",
     "adjusted",
+    "basin_shapes",
     "contour",
     "csghmc",
     "csgld",
+    "jumps",
     "ksgld",
     "langevin",
     "momentum_sgd",

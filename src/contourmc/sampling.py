@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from contourmc._core.checks import require, require_count, require_number, require_seed
+from contourmc._core.compilation_cache import use_compilation_cache
 from contourmc._core.describe import describe
 from contourmc._core.progress import Progress
 from contourmc._core.pytrees import Position, position_size, shape_of_one, stack
@@ -111,6 +112,7 @@ def start(
 
     All arguments are those of `sample`.
     """
+    use_compilation_cache()
     given_targets: Any = target
     per_chain = isinstance(given_targets, (list, tuple))
     if per_chain:

@@ -66,7 +66,7 @@ def test_draws_are_the_path_of_the_kernel_itself():
     steps, burn_in, thin = 50, 11, 3
     result = run(steps=steps, burn_in=burn_in, thin=thin, chains=1)
     key = jax.random.fold_in(jax.random.key(3), 0)
-    block = plan.make_plan(TARGET, KERNEL, jnp.float32(0.0), steps, thin).block
+    block = plan.make_plan(TARGET, KERNEL, jnp.float32(0.0), steps, thin).build.block
     chain = start_chain(TARGET, KERNEL, key, jnp.float32(0.0), None, large=False)
     inputs = prepare_block(TARGET, KERNEL, key, chain.state.position, jnp.int32(1), block)
     state, positions, weights = chain.state, [], []

@@ -154,6 +154,23 @@ def test_another_step_size_partition_or_seed_compiles_nothing():
     assert compilations() == compiled
 
 
+def test_another_seed_or_number_of_steps_of_a_run_that_tunes_itself_compiles_nothing():
+    """The README's run. From 160,000 evaluations on, a tenth of the run, the pilot has the same sizes."""
+
+    def energy(x):
+        return -jnp.logaddexp(jnp.log(0.4) - (x + 6) ** 2 / 2, jnp.log(0.6) - (x - 4) ** 2 / 2)
+
+    def sample(**settings):
+        return cm.sample(energy, init=-6.0, chains=8, progress=False, **settings)
+
+    first = sample(steps=200_000)
+    compiled = compilations()
+    for settings in (dict(steps=200_000, seed=1), dict(steps=250_000), dict(steps=300_000, thin=7, seed=2)):
+        again = sample(**settings)
+        assert again.partition.bins == first.partition.bins  # else it needs another program
+    assert compilations() == compiled
+
+
 def test_captured_arrays_are_not_kept_alive():
     data = jnp.ones((1000, 2))
 

@@ -33,7 +33,7 @@ TOGETHER = [name for name, kind in KINDS.items() if name not in {*ALONE, *SLOW} 
 def single(name):
     """Whether the steps of a run with this energy would be a single kernel."""
     position = jax.eval_shape(lambda: jax.tree.map(jnp.asarray, KINDS[name].init))
-    return plan.make_plan(ExactEnergy(KINDS[name].energy), cm.sgld(1e-2), position, 60, 10).fuse
+    return plan.make_plan(ExactEnergy(KINDS[name].energy), cm.sgld(1e-2), position, 60, 10).build.fuse
 
 
 def mean_of(names):

@@ -89,7 +89,8 @@ def test_the_same_seed_gives_the_same_bits(wells):
 
 def test_what_was_chosen_is_stored(wells, tmp_path):
     chosen = wells.settings["automatic"]
-    assert wells.settings["kernel"]["dynamics"]["step_size"] == {
+    assert wells.settings["kernel"]["dynamics"]["kind"] == "Jumps"
+    assert wells.settings["kernel"]["dynamics"]["dynamics"]["step_size"] == {
         "kind": "VariedStep",
         "step_size": wells.settings["step_size"],
     }
@@ -97,6 +98,9 @@ def test_what_was_chosen_is_stored(wells, tmp_path):
     assert chosen["changes"] == []
     assert 0.5 < chosen["acceptance"] <= 1
     assert np.shape(chosen["scale"]) == (2,)
+    assert chosen["one_start"] is True
+    assert chosen["jumps"]["basins"] == 2
+    assert 0.05 < chosen["jumps"]["accepted"] < 1
     assert np.shape(chosen["minima"]) == (2, 2)
     assert sorted(chosen["minimum_energies"]) == chosen["minimum_energies"]
     assert wells.partition.high > 20  # the barrier
@@ -217,12 +221,15 @@ def pretend(monkeypatch, partition, start, scale=1.0, step_size=0.2):
         found = Conclusions(
             step_size=step_size,
             scale=jnp.full(start.shape, scale, jnp.float32),
+            factor=None,
             acceptance=0.9,
             bins=Bins(partition.low, partition.width, partition.bins),
             temperature=2.0,
             escaped=0.0,
             minima=start[None],
             minimum_energies=np.zeros(1),
+            means=None,
+            factors=None,
             starts=jnp.broadcast_to(start, (self.chains, *start.shape)),
             steps=self.steps // 10,
         )

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+COMPILING = "compiling …"  # the note while a run waits for the compiler
+
 
 class Progress:
     """Steps done, time elapsed and remaining, steps per second of all chains, and a note.
@@ -30,7 +32,7 @@ class Progress:
                 TextColumn("{task.fields[note]}"), console=Console(stderr=True),
             )  # fmt: skip
             self._bar.start()
-            self._task = self._bar.add_task("sampling", total=self._steps, note="compiling …")
+            self._task = self._bar.add_task("sampling", total=self._steps, note=COMPILING)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -41,9 +43,9 @@ class Progress:
         """Move the bar to a step."""
         if self._bar is None:
             return
-        task = self._bar.tasks[self._task]
-        notes = [f"{_with_unit((task.speed or 0) * self._chains)} steps/s", *([note] if note else [])]
-        self._bar.update(self._task, description=stage, completed=step, note=" · ".join(notes))
+        speed = f"{_with_unit((self._bar.tasks[self._task].speed or 0) * self._chains)} steps/s"
+        note = note if note == COMPILING else f"{speed} · {note}" if note else speed
+        self._bar.update(self._task, description=stage, completed=step, note=note)
 
 
 def _with_unit(number: float) -> str:

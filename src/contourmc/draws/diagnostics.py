@@ -171,12 +171,7 @@ def _basins(samples: WeightedDraws) -> Iterator[Finding]:
     if severity:
         message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."
         yield Finding(severity, "crossings", error, message, "Run longer, or use more chains.")
-    if len(modes) == 1 and _one_place(samples):
+    if len(modes) == 1 and samples.settings.get("automatic", {}).get("one_start"):
         message = "all chains started from one place, and one minimum was found."
         advice = "If there may be others, start from several places, such as init=Box(low, high)."
         yield Finding("note", "starts", 1.0, message, advice)
-
-
-def _one_place(samples: WeightedDraws) -> bool:
-    centre = samples.trajectory.centre
-    return centre is not None and all(np.all(leaf == leaf[:1]) for leaf in jax.tree.leaves(centre))

@@ -33,7 +33,7 @@ def to_xarray(samples: WeightedDraws) -> Any:
     /target_states the states of the target, in the same way.
     /trajectory    log_weights, theta and visits, by chain and mark (a number of steps); in groups below it means,
                    squares and centre.
-    /basins        energies, and in groups below it minima and scale.
+    /basins        energies, and in groups below it minima, scale and factor.
     /average       the arrays of the model average, in groups 0, 1, … below it if each chain has its own.
     """
     import xarray
@@ -54,6 +54,7 @@ def to_xarray(samples: WeightedDraws) -> Any:
         trees["basins"] = ({"energies": basins.energies}, ("basin",))
         trees["basins/minima"] = (basins.minima, ("basin",))
         trees["basins/scale"] = (basins.scale, ())
+        trees["basins/factor"] = (basins.factor, ())
     groups = {path: to_dataset(tree, axes) for path, (tree, axes) in trees.items() if tree is not None}
     groups["/"] = groups["/"].assign_coords(draw=samples.steps).assign_attrs(_attributes(samples))
     groups["trajectory"] = groups["trajectory"].assign_coords(mark=trajectory.steps)
@@ -122,7 +123,9 @@ def load(file: Path) -> dict[str, Any]:
             target_states=tree("target_states"),
             average=_average(data["average"]) if "average" in data else None,
             flattening=None if flattening is None else _flattening(**flattening),
-            basins=None if basins is None else Basins(tree("basins/minima"), basins["energies"], tree("basins/scale")),
+            basins=None
+            if basins is None
+            else Basins(tree("basins/minima"), basins["energies"], tree("basins/scale"), tree("basins/factor")),
             **tree("/"),
         )
 

@@ -187,7 +187,7 @@ class WeightedDraws:
 
         The function may use JAX or NumPy.
         """
-        values = apply(function, self.positions)
+        values = jax.tree.map(_as_numbers, apply(function, self.positions))
         if by_chain:
             by_chains = estimates.normalise(self.log_weights)
             return jax.tree.map(lambda leaf: np.einsum("cd,cd...->c...", by_chains, leaf), values)
@@ -270,6 +270,11 @@ def apply(function: Callable[[Any], Any], positions: Position) -> Any:
         ]
         by_chain = [jax.tree.map(lambda *leaves: np.stack(leaves), *row) for row in rows]
         return jax.tree.map(lambda *leaves: np.stack(leaves), *by_chain)
+
+
+def _as_numbers(leaf: np.ndarray) -> np.ndarray:
+    """Truth values and whole numbers as floats, so that they have a mean and an error."""
+    return leaf if np.issubdtype(leaf.dtype, np.inexact) else leaf.astype(float)
 
 
 def _pooled(leaf: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +14,14 @@ from jaxtyping import Array, Float
 
 from contourmc._core.compiling import call_compiled
 from contourmc._core.layout import Layout, layout_of
+from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
-from contourmc.engine.loop import Segment, compile_segment, empty_draws
+from contourmc.engine.loop import Segment, Span, compile_segment, empty_draws
 from contourmc.engine.pace import Pace
-from contourmc.engine.plan import Plan, is_large, make_plan
+from contourmc.engine.plan import Build, is_large, make_plan
 from contourmc.engine.recorder import read_mark, trajectory_of
 from contourmc.engine.run import Report, Run
 from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined, on_host, start_chain
@@ -92,11 +94,12 @@ class KernelRun(Run):
         self.length, self.settings = length, {} if settings is None else settings
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
+        self._compiled: list[Any] | None = None
         self._arguments = as_arguments(kernel)
         arguments = (target, self._arguments, keys, positions, average, kernel_state)
-        chains = call_compiled(_start_chains, *arguments, plan=plan)
-        groups = _grouped(plan, chains)
-        self._state = RunState(0, groups, (_no_draws(target, kernel, plan, groups),), (), None)
+        chains = call_compiled(_start_chains, *arguments, build=plan.build)
+        groups = _grouped(plan.build, chains)
+        self._state = RunState(0, groups, (_no_draws(target, kernel, plan.build, groups),), (), None)
 
     @property
     def state(self) -> RunState:
@@ -123,8 +126,15 @@ class KernelRun(Run):
         """The energies of the draws kept after a step."""
         return np.concatenate([part.energy for part in self._state.draws], axis=1)[:, self.length.draws_after(step) :]
 
+    def replace_states(self, states: Sequence[Any]) -> None:
+        """Go on from other states of the kernel, stacked as in each group of chains."""
+        groups = zip(self._state.groups, states, strict=True)
+        self._state = self._state._replace(groups=tuple(group._replace(state=state) for group, state in groups))
+
     def advance_to(self, step: int, report: Report | None) -> None:
         began, compiled_before = time.perf_counter(), self.compile_seconds
+        if report is not None and self._compiled is None:
+            report("sampling", self.length.steps_before + self._state.step, COMPILING)
         try:
             programs = self._programs()
             self.compile_seconds += time.perf_counter() - began
@@ -171,13 +181,15 @@ class KernelRun(Run):
 
         If the compiler refuses to make a single kernel of a block, all chains become a vector.
         """
-        programs = [self._compile(group) for group in self._state.groups]
-        if programs[0] is None:
-            self.plan = replace(self.plan, fuse=False)
-            self._pace = Pace(self.plan)
-            self._state = self._state._replace(groups=(self._state.chains,))
-            programs = [self._compile(self._state.chains)]
-        return programs
+        if self._compiled is None:
+            programs = [self._compile(group) for group in self._state.groups]
+            if programs[0] is None:
+                self.plan = replace(self.plan, build=replace(self.plan.build, fuse=False))
+                self._pace = Pace(self.plan)
+                self._state = self._state._replace(groups=(self._state.chains,))
+                programs = [self._compile(self._state.chains)]
+            self._compiled = programs
+        return self._compiled
 
     def _compile(self, group: Chain) -> Any:
         return compile_segment(self.target, self._arguments, self.plan, group, self.average)
@@ -214,16 +226,17 @@ class KernelRun(Run):
     def _segments(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> list[Segment]:
         """One call of the compiled program for each group of chains."""
         state = self._state
-        first, end, burn_in = np.array([state.step + 1, last, self.length.burn_in], np.int32)
+        numbers = state.step + 1, last, self.length.burn_in, self.plan.thin, self.plan.stretch
+        span = Span(*np.array(numbers, np.int32))
 
         # Here, since threads do not share this one's JAX configuration, by which arrays of NumPy are converted.
         target, average = jax.tree.map(jnp.asarray, (self.target, self.average))
 
         def call(program: Any, group: Chain) -> Segment:
-            return jax.block_until_ready(program(target, self._arguments, group, first, end, burn_in, average))
+            return jax.block_until_ready(program(target, self._arguments, group, span, average))
 
         parts = list(pool.map(call, programs, state.groups))
-        self.target.after(state.step // self.plan.block * self.plan.block)
+        self.target.after(state.step // self.plan.build.block * self.plan.build.block)
         return parts
 
     def _kept(self, parts: list[Segment], last: int) -> list[Draws]:
@@ -242,7 +255,7 @@ class KernelRun(Run):
         if self.average is None:
             return None
         sums = gather(self._state.groups, lambda chain: chain.average)
-        if not self.plan.per_chain:
+        if not self.plan.build.per_chain:
             return self.average.finish(sums, comparable_weights)
         count = jax.tree.leaves(sums)[0].shape[0]
         one_by_one = [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], sums) for i in range(count)]
@@ -250,24 +263,24 @@ class KernelRun(Run):
 
 
 def _start_chains(
-    target: Target, kernel: Kernel, keys: Array, positions: Position, average: Any, kernel_state: Any, *, plan: Plan
+    target: Target, kernel: Kernel, keys: Array, positions: Position, average: Any, kernel_state: Any, *, build: Build
 ) -> Chain:
     """The chains before their first step."""
 
     def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
-        return start_chain(target, kernel, key, position, average, large=plan.large)
+        return start_chain(target, kernel, key, position, average, large=build.large)
 
-    chains = jax.vmap(start, (plan.chain_axis, plan.chain_axis, 0, 0))(target, average, keys, positions)
+    chains = jax.vmap(start, (build.chain_axis, build.chain_axis, 0, 0))(target, average, keys, positions)
     return chains if kernel_state is None else chains._replace(state=kernel_state)
 
 
-def _grouped(plan: Plan, chains: Chain) -> tuple[Chain, ...]:
+def _grouped(build: Build, chains: Chain) -> tuple[Chain, ...]:
     """The chains in stacks that one call of the program advances.
 
     Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
     vector.
     """
-    if not plan.fuse:
+    if not build.fuse:
         return (chains,)
     host = jax.tree.map(on_host, chains)  # to take parts of arrays on the device, a program would have to be compiled
     count = chains.health.bad_step.shape[0]
@@ -275,9 +288,9 @@ def _grouped(plan: Plan, chains: Chain) -> tuple[Chain, ...]:
     return tuple(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i : i + size]), host) for i in range(0, count, size))
 
 
-def _no_draws(target: Target, kernel: Kernel, plan: Plan, groups: tuple[Chain, ...]) -> Draws:
+def _no_draws(target: Target, kernel: Kernel, build: Build, groups: tuple[Chain, ...]) -> Draws:
     """The draws of all chains before the first is kept."""
-    one = jax.eval_shape(lambda chain: empty_draws(target, kernel, plan, chain, 0), shape_of_one(groups[0]))
+    one = jax.eval_shape(lambda chain: empty_draws(target, kernel, build, chain, 0), shape_of_one(groups[0]))
     count = sum(group.health.bad_step.shape[0] for group in groups)
     return jax.tree.map(lambda leaf: on_host(jnp.zeros((count, *leaf.shape), leaf.dtype)), one)
 

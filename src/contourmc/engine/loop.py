@@ -17,12 +17,28 @@ from contourmc._core.compiling import compile_for
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position, unstack
 from contourmc.engine.cpu_single_kernel import fused
-from contourmc.engine.plan import Plan
+from contourmc.engine.plan import Build, Plan
 from contourmc.engine.state import Chain, Draws, Health, Totals, no_totals
 from contourmc.engine.step import make_step, prepare_block
 from contourmc.kernels.base import CHAINS, Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
+
+
+class Span(NamedTuple):
+    """Steps `first` to `last`, both included and counted from 1, of a run with so many steps of burn-in, which keeps a
+    draw in `thin` steps and sets a mark after each `stretch`.
+    """
+
+    first: Any
+    last: Any
+    burn_in: Any
+    thin: Any
+    stretch: Any
+
+    def draws_before(self, step: Array) -> Array:
+        """The number of draws complete before a step."""
+        return jax.lax.div(jnp.maximum(step - 1 - self.burn_in, 0), self.thin)
 
 
 class Segment(NamedTuple):
@@ -39,49 +55,45 @@ class Segment(NamedTuple):
 
 def compile_segment(
     target: Target, kernel: Kernel, plan: Plan, chains: Chain, average: Average | None = None
-) -> Callable[[Target, Kernel, Chain, Any, Any, Any, Average | None], Segment] | None:
+) -> Callable[[Target, Kernel, Chain, Span, Average | None], Segment] | None:
     """`run_segment` for such chains; None if the compiler refuses to make a single kernel of a block."""
-    number = jax.ShapeDtypeStruct((), jnp.int32)
-    effort = "kernel" if plan.fuse else "short" if plan.short else "full"
-    return compile_for(run_segment, effort, target, kernel, chains, number, number, number, average, plan=plan)
+    span = Span(*[jax.ShapeDtypeStruct((), jnp.int32)] * len(Span._fields))
+    effort = "kernel" if plan.build.fuse else "short" if plan.short else "full"
+    return compile_for(run_segment, effort, target, kernel, chains, span, average, build=plan.build)
 
 
 def run_segment(
     target: Target,
     kernel: Kernel,
     chains: Chain,
-    first: Array,
-    last: Array,
-    burn_in: Array,
+    span: Span,
     average: Average | None = None,
     *,
-    plan: Plan,
+    build: Build,
 ) -> Segment:
-    """Steps `first` to `last` (both included, counted from 1) of a stack of chains.
+    """The steps of a span, of a stack of chains.
 
     Ends early, after the block, if a number of any chain is not finite.
     """
-    done_before = _draws_before(first, burn_in, plan.thin)
-    no_draws = partial(empty_draws, target, kernel, plan)
-    draws = jax.vmap(partial(no_draws, capacity=plan.capacity))(chains)
+    done_before = span.draws_before(span.first)
+    no_draws = partial(empty_draws, target, kernel, build)
+    draws = jax.vmap(partial(no_draws, capacity=build.capacity))(chains)
 
     def proceed(segment: Segment) -> Array:
-        return (segment.next_step <= last) & jnp.all(segment.chains.health.bad_step == 0)
+        return (segment.next_step <= span.last) & jnp.all(segment.chains.health.bad_step == 0)
 
     def advance(segment: Segment) -> Segment:
         step = segment.next_step
-        end = jnp.minimum((step - 1) // plan.block * plan.block + plan.block, last)
-        block = partial(_block, kernel, plan, first=step, last=end, burn_in=burn_in)
-        if not plan.fuse:
+        end = jnp.minimum((step - 1) // build.block * build.block + build.block, span.last)
+        block = partial(_block, kernel, build, span=span._replace(first=step, last=end))
+        if not build.fuse:
             all_before = partial(block, done_before=done_before)
-            chains, draws = _over_chains(kernel, plan, all_before, target, average, segment.chains, segment.draws)
+            chains, draws = _over_chains(kernel, build, all_before, target, average, segment.chains, segment.draws)
             return Segment(end + 1, chains, draws)
         # The single kernel gets room for the draws of a block only: that for a segment would be copied for each block.
-        done = _draws_before(step, burn_in, plan.thin)
+        done = span.draws_before(step)
         chains, new = jax.lax.map(
-            lambda chain: block(
-                target, average, chain, no_draws(chain, capacity=plan.block_capacity), done_before=done
-            ),
+            lambda chain: block(target, average, chain, no_draws(chain, capacity=build.rows), done_before=done),
             segment.chains,
         )
         draws = jax.tree.map(
@@ -91,73 +103,74 @@ def run_segment(
         )
         return Segment(end + 1, chains, draws)
 
-    begin = Segment(first, chains, draws)
-    return advance(begin) if plan.unroll else jax.lax.while_loop(proceed, advance, begin)
+    begin = Segment(span.first, chains, draws)
+    return advance(begin) if build.unroll else jax.lax.while_loop(proceed, advance, begin)
 
 
 def _block(
     kernel: Kernel,
-    plan: Plan,
+    build: Build,
     target: Target,
     average: Average | None,
     chain: Chain,
     draws: Draws,
     *,
-    first: Array,
-    last: Array,
-    burn_in: Array,
+    span: Span,
     done_before: Array,
 ) -> tuple[Chain, Draws]:
-    """Steps `first` to `last` of one chain, all in the same block; entry i of the draws is draw i + `done_before`."""
-    chain = _begin(kernel, plan, chain, first)
-    inputs = prepare_block(target, kernel, chain.key, chain.state.position, first, plan.block)
-    before = (first - 1) // plan.block * plan.block  # the steps before this block
+    """The steps of a span of one chain, all in the same block; entry i of the draws is draw i + `done_before`."""
+    first, last = span.first, span.last
+    chain = _begin(kernel, build, chain, span)
+    inputs = prepare_block(target, kernel, chain.key, chain.state.position, first, build.block)
+    before = (first - 1) // build.block * build.block  # the steps before this block
+    # Divided here, for all steps at once: in the loop, a division would be a tenth of a cheap step.
+    entries = span.draws_before(before + 1 + jnp.arange(build.block, dtype=jnp.int32)) - done_before
 
-    def advance(target, kernel, inputs, carry, centre, begin, end, before, done_before, burn_in):
+    def advance(target, kernel, inputs, carry, centre, begin, end, before, entries, span):
         def body(i, carry):
             state, target_state, totals, draws, sums, health = carry
             position, watched, step = kernel.draw(state), kernel.watched(state), before + i + 1
             now = _at(inputs, i)
             state, target_state, info, virial = make_step(target, kernel, now, state, target_state, centre)
-            health = _examined(health, step, info, None if plan.large else watched)
-            totals = _add(totals, info.log_weight, None if plan.large else position, centre, step > burn_in)
+            health = _examined(health, step, info, None if build.large else watched)
+            totals = _add(totals, info.log_weight, None if build.large else position, centre, step > span.burn_in)
             drawn = target.drawn(target_state)
-            stored = (position, drawn) if plan.store else (None, None)
+            stored = (position, drawn) if build.store else (None, None)
             new = Draws(*stored, info.energy, info.log_weight, info.multiplier, virial)
-            index = _draws_before(step, burn_in, plan.thin) - done_before
+            index = _at(entries, i)
 
             def keep(draws, sums):
                 added = None if average is None else average.add(sums, info, position, drawn)
-                return _write(draws, new, index) if plan.large else draws, added
+                return _write(draws, new, index) if build.large else draws, added
 
-            if not plan.large:
+            if not build.large:
                 # Each step overwrites the entry of its draw; the last of every `thin` steps stays.
                 draws = _write(draws, new, index)
-            if plan.large or average is not None:
-                kept = _draws_before(step + 1, burn_in, plan.thin) > _draws_before(step, burn_in, plan.thin)
+            if build.large or average is not None:
+                kept = span.draws_before(step + 1) > span.draws_before(step)
                 draws, sums = jax.lax.cond(kept, keep, lambda *same: same, draws, sums)
             return state, target_state, totals, draws, sums, health
 
-        return body(begin, carry) if plan.unroll else jax.lax.fori_loop(begin, end, body, carry)
+        return body(begin, carry) if build.unroll else jax.lax.fori_loop(begin, end, body, carry)
 
-    loop: Callable[..., Any] = fused(advance) if plan.fuse else advance
+    loop: Callable[..., Any] = fused(advance) if build.fuse else advance
     carry = chain.state, chain.target_state, chain.totals, draws, chain.average, chain.health
     state, target_state, totals, draws, sums, health = loop(
-        target, kernel, inputs, carry, chain.centre, first - 1 - before, last - before, before, done_before, burn_in
+        target, kernel, inputs, carry, chain.centre, first - 1 - before, last - before, before, entries, span
     )
-    if plan.large:
+    if build.large:
         # Checking all numbers in every step would cost too much; after a block they are where the next step begins.
-        fine = _all_finite(kernel.watched(state)) | (health.bad_step > 0) | (last % plan.block > 0)
+        fine = _all_finite(kernel.watched(state)) | (health.bad_step > 0) | (last % build.block > 0)
         health = health._replace(bad_step=jnp.where(fine, health.bad_step, last + 1))
     return Chain(chain.key, state, target_state, sums, chain.centre, totals, health), draws
 
 
-def _begin(kernel: Kernel, plan: Plan, chain: Chain, first: Array) -> Chain:
+def _begin(kernel: Kernel, build: Build, chain: Chain, span: Span) -> Chain:
     """At the beginning of a block the state is settled; at the beginning of a stretch the totals are reset.
 
     Both depend only on the step, not on where segments are cut.
     """
-    new_block, new_stretch = (first - 1) % plan.block == 0, (first - 1) % plan.stretch == 0
+    new_block, new_stretch = ((span.first - 1) % steps == 0 for steps in (build.block, span.stretch))
 
     def choose(condition: Array, new: Any, old: Any) -> Any:
         return jax.tree.map(lambda a, b: b if a is b else jnp.where(condition, a, b), new, old)
@@ -175,11 +188,6 @@ def _examined(health: Health, step: Array, info: Info, watched: Position | None)
 
 def _all_finite(tree: Any) -> Array | bool:
     return reduce(jnp.logical_and, (jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)), True)
-
-
-def _draws_before(step: Array, burn_in: Array, thin: int) -> Array:
-    """The number of draws complete before a step."""
-    return jax.lax.div(jnp.maximum(step - 1 - burn_in, 0), jnp.asarray(thin, step.dtype))
 
 
 def _add(totals: Totals, log_weight: Array, position: Position | None, centre: Position | None, kept: Array) -> Totals:
@@ -201,10 +209,10 @@ def _add(totals: Totals, log_weight: Array, position: Position | None, centre: P
     )
 
 
-def empty_draws(target: Target, kernel: Kernel, plan: Plan, chain: Chain, capacity: int) -> Draws:
+def empty_draws(target: Target, kernel: Kernel, build: Build, chain: Chain, capacity: int) -> Draws:
     """Room for `capacity` draws of one chain."""
     column = jnp.zeros(capacity, jnp.result_type(float))
-    stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if plan.store else (None, None)
+    stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if build.store else (None, None)
     position, target_state = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), stored)
     virial = jax.eval_shape(partial(_virial_at, kernel), chain)
     return Draws(position, target_state, column, column, column, None if virial is None else column)
@@ -230,11 +238,11 @@ def _at(tree: Any, i: Array) -> Any:
 
 
 def _over_chains(
-    kernel: Kernel, plan: Plan, function: Callable[..., Any], target: Target, average: Average | None, *stacks: Any
+    kernel: Kernel, build: Build, function: Callable[..., Any], target: Target, average: Average | None, *stacks: Any
 ) -> Any:
     """Map a function over a stack of chains. A single chain gets no mapped axis, which would cost networks copies."""
     if kernel.interacting or jax.tree.leaves(stacks)[0].shape[0] > 1:
-        axes = (plan.chain_axis, plan.chain_axis, *(0 for _ in stacks))
+        axes = (build.chain_axis, build.chain_axis, *(0 for _ in stacks))
         return jax.vmap(function, axes, axis_name=CHAINS)(target, average, *stacks)
-    given = unstack((target, average), 0) if plan.per_chain else (target, average)
+    given = unstack((target, average), 0) if build.per_chain else (target, average)
     return jax.tree.map(lambda leaf: leaf[None], function(*given, *unstack(stacks, 0)))

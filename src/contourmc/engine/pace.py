@@ -17,13 +17,13 @@ class Pace:
 
     def segment_end(self, step: int, until: int) -> int:
         """The last step of the segment that begins after `step`, at most `until`."""
-        plan, count = self._plan, self._count
+        plan, block, count = self._plan, self._plan.build.block, self._count
         last = step + min(count, plan.segment_steps)
-        if count >= plan.block:
-            last = last // plan.block * plan.block  # whole blocks: no noise is drawn twice
+        if count >= block:
+            last = last // block * block  # whole blocks: no noise is drawn twice
         mark = (step // plan.stretch + 1) * plan.stretch
         last = min(last, mark, until)
-        whole = last // plan.block * plan.block
+        whole = last // block * block
         return whole if whole > step else last  # a part of a block is a separate segment
 
     def measured(self, steps: int, seconds: float) -> None:
@@ -41,4 +41,4 @@ class Pace:
 
 def least_steps(plan: Plan) -> int:
     """The fewest steps worth a segment: a whole block where steps are cheap, or its noise would be drawn again."""
-    return plan.block if plan.fuse else 1
+    return plan.build.block if plan.build.fuse else 1

@@ -23,15 +23,13 @@ def is_large(position: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the program is compiled for.
+class Build:
+    """What the program is compiled for; the number of steps and of kept draws is no part of it.
 
     block: steps whose noise is drawn at once.
-    thin: steps for each kept draw.
-    stretch: steps between two marks of the trajectory, a multiple of the block; no segment goes beyond a mark.
-    capacity: the most draws that a segment can keep.
+    rows: the most draws that a block can touch.
+    capacity: the most draws that a segment can touch.
     fuse: whether the steps of a block are one CPU kernel for each chain; else chains are vectorised.
-    short: whether the run is so short that compiling counts more than running.
     unroll: whether the program makes a single step, and the loop is in Python; else the loop is compiled.
     large: whether only kept draws are written or summed, since positions are large; else every step is.
     store: whether the positions of kept draws are stored.
@@ -39,11 +37,9 @@ class Plan:
     """
 
     block: int
-    thin: int
-    stretch: int
+    rows: int
     capacity: int
     fuse: bool
-    short: bool
     unroll: bool
     large: bool
     store: bool
@@ -54,15 +50,25 @@ class Plan:
         """The axis of the target and the average along which chains lie, as `jax.vmap` takes it."""
         return 0 if self.per_chain else None
 
-    @property
-    def block_capacity(self) -> int:
-        """The most draws that a block can touch."""
-        return _draws_of_block(self.block, self.thin)
+
+@dataclass(frozen=True)
+class Plan:
+    """build: what the program is compiled for.
+    thin: steps for each kept draw.
+    stretch: steps between two marks of the trajectory, a multiple of the block; no segment goes beyond a mark.
+    short: whether the run is so short that compiling counts more than running.
+    """
+
+    build: Build
+    thin: int
+    stretch: int
+    short: bool
 
     @property
     def segment_steps(self) -> int:
         """The most steps whose draws fit into a segment."""
-        return 1 if self.unroll else max(self.block, (self.capacity - self.block_capacity) * self.thin)
+        build = self.build
+        return 1 if build.unroll else max(build.block, (build.capacity - build.rows) * self.thin)
 
 
 def make_plan(
@@ -105,8 +111,12 @@ def make_plan(
     stretch = -(-blocks // marks) * block
     if not large:
         stretch = min(stretch, 1024 * block)  # longer sums would lose precision in float32
-    of_block = _draws_of_block(block, thin)
-    capacity = min(-(-stretch // thin) + of_block, max(2 * of_block, 2**22 // size))
+    if large:
+        rows = _draws_of_block(block, thin)
+        capacity = min(-(-stretch // thin) + rows, max(2 * rows, 2**22 // size))
+    else:  # room for any number of draws, so that a run of another length needs no other program
+        rows = _draws_of_block(block, 1)
+        capacity = rows + min(2**14, max(rows, 2**20 // size))
     independent = not averaged and not kernel.interacting and not per_chain
 
     def one_step_of(target: Target, inputs: Any, state: Any, target_state: Any, centre: Any) -> Any:
@@ -114,7 +124,8 @@ def make_plan(
 
     centre = None if large else kernel.draw(state)
     fuse = independent and can_fuse(one_step_of, target, inputs, state, target_state, centre)
-    return Plan(block, thin, stretch, capacity, fuse, steps <= SHORT, unroll, large, store, per_chain)
+    build = Build(block, rows, capacity, fuse, unroll, large, store, per_chain)
+    return Plan(build, thin, stretch, steps <= SHORT)
 
 
 def _draws_of_block(block: int, thin: int) -> int:

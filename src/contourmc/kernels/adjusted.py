@@ -1,6 +1,6 @@
 """Langevin dynamics with a Metropolis test (Horowitz 1991): exact for exact energies, at any step size."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +13,7 @@ from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position
 from contourmc.kernels.dynamics import Flatten, describe_point, unflattened
 from contourmc.kernels.momentum import MomentumDynamics
+from contourmc.kernels.scale import Scale, scaled, scaled_gradient
 from contourmc.kernels.schedules import Schedule, evaluate
 
 
@@ -23,7 +24,6 @@ class AdjustedState(NamedTuple):
     velocity: v, with which the chain left x_k.
     kicked: v½, the velocity on the way to the proposal.
     half: what a kick on the way to the proposal multiplies ∇V by, (h/2)√τ/τ: its last one must match its first.
-    scale: σ of every coordinate, or None for 1: the preconditioner.
     accepted: how many proposals have been accepted.
     steps: k, the steps done so far.
     """
@@ -35,12 +35,23 @@ class AdjustedState(NamedTuple):
     velocity: Position
     kicked: Position
     half: Float[Array, ""]
-    scale: Position | None
     accepted: Int[Array, ""]
     steps: Int[Array, ""]
 
     def at(self, position: Position) -> "AdjustedState":
         return self._replace(position=position)
+
+
+class Flight(NamedTuple):
+    """How a proposal was reached.
+
+    arrived: the velocity there, if it is accepted.  refused: the velocity if it is not.
+    rise: what is added to the change of the flattened energy in the Metropolis test.
+    """
+
+    arrived: Position
+    refused: Position
+    rise: Float[Array, ""]
 
 
 class AdjustedInputs(NamedTuple):
@@ -53,10 +64,10 @@ class AdjustedInputs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Adjusted(MomentumDynamics):
-    """A leapfrog step h = √(2ε) from x_k, accepted or refused; with V the flattened energy over τ, and scale σ:
+class Adjusted(MomentumDynamics, arrays=("scale",)):
+    """A leapfrog step h = √(2ε) from x_k, accepted or refused; with V the flattened energy over τ, and scale L:
 
-        v½ = v − (h/2)σ√τ ∇V(x_k),   x′ = x_k + h√τσ v½,   v′ = v½ − (h/2)σ√τ ∇V(x′)
+        v½ = v − (h/2)√τ Lᵀ∇V(x_k),   x′ = x_k + h√τ L v½,   v′ = v½ − (h/2)√τ Lᵀ∇V(x′)
         accept with probability min(1, e^−Δ),   Δ = V(x′) − V(x_k) + (|v′|² − |v|²)/2;   else stay, with −v
         v ← βv + √(1−β²) w,   w ~ N(0, I).
 
@@ -64,19 +75,26 @@ class Adjusted(MomentumDynamics):
     stationary distribution stays exact, as for any kick that depends on the position alone. A proposal whose energy
     is not finite is refused, as at a wall. One evaluation a step, at the proposal. For exact energies only: noise
     would be taken for a change of energy.
+
+    scale: the preconditioner: σ of every coordinate, shaped like a position; the `Factor` of a covariance; None for 1.
     """
 
     momentum: float = 0.8
+    scale: Scale = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
         super().__post_init__()
         hot = callable(self.temperature) or bool(self.temperature > 0)
         require(hot, "temperature", self.temperature, "a Metropolis test needs a temperature above 0")
 
+    @property
+    def elementwise(self) -> bool:
+        return self.scale is None
+
     def init(self, position: Position) -> AdjustedState:
         zeros = jax.tree.map(jnp.zeros_like, position)
         energy, count = jnp.zeros((), jnp.result_type(float)), jnp.zeros((), jnp.int32)
-        return AdjustedState(position, position, energy, zeros, zeros, zeros, energy, None, count, count)
+        return AdjustedState(position, position, energy, zeros, zeros, zeros, energy, count, count)
 
     def draw(self, state: AdjustedState) -> Position:
         return state.here
@@ -99,55 +117,61 @@ class Adjusted(MomentumDynamics):
         gradient: Position,
         flatten: Flatten = unflattened,
     ) -> tuple[AdjustedState, Info]:
+        here, there = self.ends(state, energy, flatten)
+        return self.decide(inputs, state, gradient, here, there, self.flight(state, gradient, there))
+
+    def ends(self, state: AdjustedState, energy: Array, flatten: Flatten) -> tuple[Info, Info]:
+        """The point of the chain and the proposal; before the first step they are the same."""
+        here = jnp.where(state.steps == 0, energy, state.energy)
+        return _held(describe_point(here, flatten)), _held(describe_point(energy, flatten))
+
+    def flight(self, state: AdjustedState, gradient: Position, there: Info) -> Flight:
+        """The end of a leapfrog step."""
+        arrived = self._kick(state.kicked, gradient, state.half * there.multiplier)
+        refused = jax.tree.map(jnp.negative, state.velocity)
+        return Flight(arrived, refused, (_square(arrived) - _square(state.velocity)) / 2)
+
+    def decide(
+        self, inputs: AdjustedInputs, state: AdjustedState, gradient: Position, here: Info, there: Info, flight: Flight
+    ) -> tuple[AdjustedState, Info]:
+        """The Metropolis test, and the next leapfrog step as far as its proposal."""
         stride = jnp.sqrt(2 * inputs.step_size * inputs.temperature)
         half = (stride / inputs.temperature / 2).astype(state.half.dtype)
-        first = state.steps == 0  # the proposal is the starting point itself
-        info = _held(describe_point(jnp.where(first, energy, state.energy), flatten))
-        there = _held(describe_point(energy, flatten))
-
-        arrived = _kick(state.kicked, gradient, state.scale, state.half * there.multiplier)
-        rise = (there.energy - info.energy) / inputs.temperature + there.log_weight - info.log_weight
-        rise = rise + (_square(arrived) - _square(state.velocity)) / 2
-        accept = first | (inputs.log_uniform < -rise)  # False if the rise is NaN
+        rise = (there.energy - here.energy) / inputs.temperature + there.log_weight - here.log_weight + flight.rise
+        accept = (state.steps == 0) | (inputs.log_uniform < -rise)  # False if the rise is NaN
 
         def choose(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
 
-        here, slope = choose(state.position, state.here), choose(gradient, state.gradient)
-        velocity = choose(arrived, jax.tree.map(jnp.negative, state.velocity))
+        point, slope = choose(state.position, state.here), choose(gradient, state.gradient)
+        velocity = choose(flight.arrived, flight.refused)
         velocity = jax.tree.map(lambda v, w: self.momentum * v + w, velocity, inputs.noise)
-        multiplier = jnp.where(accept, there.multiplier, info.multiplier)
-        kicked = _kick(velocity, slope, state.scale, half * multiplier)
-        position = _drift(here, kicked, state.scale, stride)
-        energy = jnp.where(accept, there.energy, info.energy)
+        kicked = self._kick(velocity, slope, half * jnp.where(accept, there.multiplier, here.multiplier))
+        drift = scaled(self.scale, kicked)
+        position = jax.tree.map(lambda x, v: x + stride.astype(x.dtype) * v, point, drift)
+        energy = jnp.where(accept, there.energy, here.energy)
         return state._replace(
-            position=position, here=here, energy=energy, gradient=slope, velocity=velocity, kicked=kicked, half=half,
+            position=position, here=point, energy=energy, gradient=slope, velocity=velocity, kicked=kicked, half=half,
             accepted=state.accepted + accept, steps=state.steps + 1,
-        ), info  # fmt: skip
+        ), here  # fmt: skip
+
+    def _kick(self, velocity: Position, gradient: Position, factor: Array) -> Position:
+        """v − factor·Lᵀ∇U."""
+        slope = scaled_gradient(self.scale, gradient)
+        return jax.tree.map(lambda v, g: v - factor.astype(v.dtype) * g, velocity, slope)
 
 
 def _held(info: Info) -> Info:
     return info._replace(multiplier=jnp.clip(info.multiplier, -2.0, 2.0))
 
 
-def _kick(velocity: Position, gradient: Position, scale: Position | None, factor: Array) -> Position:
-    """v − factor·σ·∇U."""
-    if scale is not None:
-        gradient = jax.tree.map(jnp.multiply, scale, gradient)
-    return jax.tree.map(lambda v, g: v - factor.astype(v.dtype) * g, velocity, gradient)
-
-
-def _drift(position: Position, velocity: Position, scale: Position | None, stride: Array) -> Position:
-    """x + h·σ·v."""
-    if scale is not None:
-        velocity = jax.tree.map(jnp.multiply, scale, velocity)
-    return jax.tree.map(lambda x, v: x + stride.astype(x.dtype) * v, position, velocity)
-
-
 def _square(velocity: Position) -> Array:
     return sum((jnp.sum(v * v) for v in jax.tree.leaves(velocity)), jnp.zeros(()))
 
 
-def adjusted(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.8) -> Adjusted:
-    """Metropolis-adjusted Langevin dynamics with momentum, for exact energies: no discretisation error."""
-    return Adjusted(step_size, temperature, momentum)
+def adjusted(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.8, scale: Scale = None) -> Adjusted:
+    """Metropolis-adjusted Langevin dynamics with momentum, for exact energies: no discretisation error.
+
+    scale: the standard deviation of every coordinate, shaped like a position, if they differ; steps are in its units.
+    """
+    return Adjusted(step_size, temperature, momentum, scale)

@@ -17,7 +17,7 @@ from contourmc.flattening.rules import Rule, as_rule
 from contourmc.flattening.summary import Flattening
 from contourmc.flattening.theta import LogTheta, Scheme, at_bin, interpolate, log_theta, normalised
 from contourmc.kernels.base import CHAINS, Kernel
-from contourmc.kernels.dynamics import Dynamics, Flatten, IncrementalDynamics, LangevinInputs
+from contourmc.kernels.dynamics import Flatten, Flattenable, IncrementalDynamics
 from contourmc.kernels.schedules import Polynomial, Schedule, check_schedule, evaluate
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
@@ -53,7 +53,7 @@ class ContourState(NamedTuple):
 class ContourInputs(NamedTuple):
     """dynamics: what the dynamics needs.  log_omega: log ω_k, or None when θ is known."""
 
-    dynamics: LangevinInputs
+    dynamics: Any
     log_omega: Float[Array, "..."] | None
 
 
@@ -79,7 +79,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
     """
 
     schedules: ClassVar[tuple[str, ...]] = ("omega",)
-    dynamics: Dynamics
+    dynamics: Flattenable
     partition: Partition
     _: KW_ONLY
     zeta: float = 1.0
@@ -91,7 +91,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
     shared: bool = False
 
     def __post_init__(self):
-        require(isinstance(self.dynamics, Dynamics), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)")
+        require(isinstance(self.dynamics, Flattenable), "dynamics", self.dynamics, "give sgld(...) or sghmc(...)")
         require(
             isinstance(self.partition, Partition),
             "partition",
@@ -216,7 +216,7 @@ def _increment(counts: Int[Array, " bins"], index: Int[Array, ""]) -> Int[Array,
 
 
 def contour(
-    dynamics: Dynamics,
+    dynamics: Flattenable,
     partition: Partition,
     *,
     zeta: float = 1.0,

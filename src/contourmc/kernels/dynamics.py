@@ -38,9 +38,22 @@ class LangevinInputs(NamedTuple):
     temperature: Float[Array, "..."]
 
 
+class Flattenable(Kernel):
+    """A kernel that can move on any landscape that is a function of the energy, and so be flattened by `contour`.
+
+    What it prepares for a step has the `temperature` of that step.
+    """
+
+    @abstractmethod
+    def move(
+        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+    ) -> tuple[Any, Info]:
+        """One step on the landscape that `flatten` makes of the energy."""
+
+
 @dataclass(frozen=True)
-class Dynamics(Kernel, arrays=("step_size",)):
-    """A kernel that moves by a gradient at a temperature, and so can be flattened by `contour`.
+class Dynamics(Flattenable, arrays=("step_size",)):
+    """A kernel that moves by a gradient, with a step size and a temperature.
 
     step_size: ε_k, above 0.
     temperature: τ_k; at 0 there is no noise, and sampling becomes optimisation.
@@ -73,12 +86,6 @@ class Dynamics(Kernel, arrays=("step_size",)):
             return LangevinInputs(None, step_size, temperature)
         scale = jnp.sqrt(2 * self.friction * temperature * step_size)
         return LangevinInputs(normal_like(key, position, scale), step_size, temperature)
-
-    @abstractmethod
-    def move(
-        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
-    ) -> tuple[Any, Info]:
-        """One step on the landscape that `flatten` makes of the energy."""
 
 
 class IncrementalDynamics(Dynamics):

@@ -1,14 +1,14 @@
 """A run that tunes itself: pilot, learning, sampling.
 
-The pilot chooses step size, scales and energy partition. The chains then learn θ together, and the partition follows
-the energies they meet. Then everything is fixed and they sample: from here on the flattened distribution does not
-change, and the weights are exact. If sampling finds energies far below the partition, in a basin deeper than any known
-before, the partition is extended and θ is learnt again.
+The pilot chooses step size, scales and energy partition. The chains then learn θ: each for itself for a while, until
+they meet and go on with the mean. The partition follows the energies that they find. Then everything is fixed and they
+sample: from here on the flattened distribution does not change, and the weights are exact. If sampling finds energies
+far below the partition, in a basin deeper than any known before, the partition is extended and θ is learnt again.
 
 The run is a state machine. At each goal, a step that its state names, it decides how to go on:
 
     pilot      after each chunk of steps              → learning, after the last chunk
-    learning   ROUNDS looks at the partition          → learning with more bins, or sampling
+    learning   MEETINGS of the chains; ROUNDS looks at the partition  → learning with more bins, or sampling
     sampling   LOOKS looks for energies far below it  → learning again, or the end
 """
 
@@ -28,11 +28,16 @@ from contourmc.engine.kernel_run import KernelRun, Length
 from contourmc.engine.plan import is_large
 from contourmc.engine.recorder import trajectory_of
 from contourmc.engine.run import Report, Run
+from contourmc.engine.state import gather
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import LogTheta
 from contourmc.kernels.adjusted import Adjusted
+from contourmc.kernels.basin_shapes import basin_shapes
 from contourmc.kernels.contour import Contour, ContourState
+from contourmc.kernels.dynamics import Flattenable
+from contourmc.kernels.jumps import Jumps
 from contourmc.kernels.langevin import Langevin
+from contourmc.kernels.scale import Factor
 from contourmc.kernels.schedules import Polynomial
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
@@ -47,10 +52,9 @@ from contourmc.tuning.adaptive_state import (
     AdaptiveState,
     Extension,
 )
-from contourmc.tuning.conclusions import Bins, conclude
+from contourmc.tuning.conclusions import Bins, Conclusions, conclude
 from contourmc.tuning.rebinning import bins_to_add, rebin
 from contourmc.tuning.varied_step import VariedStep
-from contourmc.tuning.walkers import place
 
 OMEGA = Polynomial(scale=10.0, power=0.6, offset=100.0)
 RELEARN = 2  # how many times θ may be learnt again
@@ -133,7 +137,8 @@ class AdaptiveRun(Run):
 
     def samples(self) -> Samples:
         state, run = self._now
-        settings = self.settings | state.describe(None if run is None else self._kernel(state))
+        settings = self.settings | self.state.describe(None if run is None else self._kernel(state))
+        settings["automatic"]["one_start"] = all(np.all(leaf == leaf[:1]) for leaf in jax.tree.leaves(self.starts))
         seconds, compile_seconds = self._past_seconds, self._past_compile_seconds
         stage, unfinished = STAGES[state.stage], self.step < self.steps and not self.failure
         if run is None:
@@ -142,7 +147,7 @@ class AdaptiveRun(Run):
                 compile_seconds=compile_seconds, interrupted=unfinished, stage=stage,
             )  # fmt: skip
         found = state.found
-        minima = None if found is None else Basins(found.minima, found.minimum_energies, found.scale)
+        minima = None if found is None else Basins(found.minima, found.minimum_energies, found.scale, found.factor)
         drawn = run.samples()
         assert drawn.flattening is not None
         return replace(
@@ -168,8 +173,12 @@ class AdaptiveRun(Run):
         return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
 
     def _at_goal(self, state: AdaptiveState, run: KernelRun) -> Now:
-        """Look at the energies, then go on to the next goal, extend the partition, or change the stage."""
+        """Let the chains meet or look at the energies; then go on, extend the partition, or change the stage."""
         sampling = state.stage == SAMPLING
+        if not sampling:
+            run.replace_states(_met(run))
+        if run.step < state.look:
+            return self._onward(state, run)
         state = state._replace(looks=state.looks + 1)
         early = state.looks < LOOKS // 2 and state.relearnt < RELEARN if sampling else state.looks < ROUNDS
         if self.follow and early:
@@ -178,9 +187,13 @@ class AdaptiveRun(Run):
             below, above = bins_to_add(energies, state.bins.partition)
             if below or (above and not sampling):
                 return self._extend(state, run, energies, below, above)
-        if state.looks < (LOOKS if sampling else ROUNDS):
-            return state.with_goal(run.step, run.steps), run
+        if run.step < run.steps:
+            return self._onward(state, run)
         return (state, run) if sampling else self._begin_sampling(state, run)
+
+    def _onward(self, state: AdaptiveState, run: KernelRun) -> Now:
+        """To the next goal."""
+        return state.with_goal(run.step, run.steps, run.plan.build.block), run
 
     def _extend(self, state: AdaptiveState, run: KernelRun, energies: np.ndarray, below: int, above: int) -> Now:
         """Go on learning with more bins; if sampling had begun, for a third of the remaining steps."""
@@ -199,16 +212,15 @@ class AdaptiveRun(Run):
         return self._learn(state, kernel_state, remaining)
 
     def _begin_learning(self, state: AdaptiveState) -> Now:
-        """Start the chains, with the scales that the pilot found."""
-        kernel, found = self._kernel(state), state.found
-        positions, scale = (self.starts, None) if found is None else (found.starts, found.scale)
-        kernel_state = _start_chains(kernel, positions, scale)
+        """Start the chains where the pilot found it good to."""
+        positions = self.starts if state.found is None else state.found.starts
+        kernel_state = _start_chains(self._kernel(state), positions)
         return self._learn(state, kernel_state, self.length.burn_in - state.spent)
 
     def _learn(self, state: AdaptiveState, kernel_state: ContourState, steps: int) -> Now:
         """Learn θ from here on, for this many steps."""
         run = self._start(state, kernel_state, steps, thin=max(1, steps // 2000), average=None)
-        return state.with_goal(0, steps), run
+        return self._onward(state._replace(look=0), run)
 
     def _begin_sampling(self, state: AdaptiveState, run: KernelRun) -> Now:
         """Sample to the end, with θ fixed as it was learnt."""
@@ -216,7 +228,7 @@ class AdaptiveRun(Run):
         state = self._past(state, run)._replace(stage=SAMPLING, looks=0)
         steps = self.steps - state.spent
         new = self._start(state, kernel_state, steps, thin=self.length.thin, average=self.average)
-        return state.with_goal(0, steps), new
+        return self._onward(state._replace(look=0), new)
 
     def _start(
         self, state: AdaptiveState, kernel_state: ContourState, steps: int, *, thin: int, average: Average | None
@@ -230,15 +242,20 @@ class AdaptiveRun(Run):
         )
 
     def _kernel(self, state: AdaptiveState) -> Contour:
-        """The kernel of a stage: all chains learn θ together, or sample with θ fixed."""
-        size = self.given_step if state.found is None else state.found.step_size
-        assert size is not None
+        """The kernel of a stage: chains learn θ, or sample with θ fixed."""
         assert state.bins is not None
-        exact = self.target.exact
-        dynamics = Adjusted(VariedStep(size), 1.0, pilot.MOMENTUM) if exact else Langevin(size, 1.0, pilot.MOMENTUM)
-        learning = state.stage == LEARNING
-        together = learning and self.chains > 1
-        return Contour(dynamics, state.bins.partition, omega=OMEGA if learning else None, shared=together)
+        omega = OMEGA if state.stage == LEARNING else None
+        return Contour(self._dynamics(state.found), state.bins.partition, omega=omega)
+
+    def _dynamics(self, found: Conclusions | None) -> Flattenable:
+        """How the chains move; if there are several basins and energies are exact, they also jump."""
+        size = self.given_step if found is None else found.step_size
+        assert size is not None
+        if found is None or not self.target.exact:
+            return Langevin(size, 1.0, pilot.MOMENTUM)
+        scale = found.scale if found.factor is None else Factor(jnp.asarray(found.factor, jnp.result_type(float)))
+        adjusted = Adjusted(VariedStep(size), 1.0, pilot.MOMENTUM, scale)
+        return adjusted if found.means is None else Jumps(adjusted, basin_shapes(found.means, found.factors))
 
     def _past(self, state: AdaptiveState, run: KernelRun) -> AdaptiveState:
         """Add up the time and steps of a run before the next one begins."""
@@ -248,9 +265,24 @@ class AdaptiveRun(Run):
 
 
 @jax.jit
-def _start_chains(kernel: Contour, positions: Position, scale: Position | None) -> ContourState:
+def _start_chains(kernel: Contour, positions: Position) -> ContourState:
     """The states of chains at rest at stacked positions."""
-    return jax.vmap(kernel.init)(positions)._replace(dynamics=place(kernel.dynamics, positions, scale))
+    return jax.vmap(kernel.init)(positions)
+
+
+def _met(run: KernelRun) -> list[ContourState]:
+    """The chains, in their groups, with the mean of what they have learnt: θ ← Σ_c θ_c / C."""
+    groups = run.state.groups
+    levels, offset = gather(groups, lambda chain: chain.state.theta)
+    together = np.logaddexp.reduce(levels + offset[:, None])
+    together = (together - np.logaddexp.reduce(together)).astype(levels.dtype)
+
+    def meet(state: ContourState) -> ContourState:
+        theta = state.theta
+        levels = jnp.asarray(np.broadcast_to(together, theta.levels.shape))
+        return state._replace(theta=LogTheta(levels, jnp.asarray(np.zeros(theta.offset.shape, levels.dtype))))
+
+    return [meet(group.state) for group in groups]
 
 
 def _with_mean_theta(run: KernelRun) -> ContourState:

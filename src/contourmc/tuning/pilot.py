@@ -9,7 +9,7 @@ The pilot is a state machine: a `PilotPlan` says what each chunk of steps is for
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -20,10 +20,13 @@ from jaxtyping import PRNGKeyArray
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import Position
+from contourmc.draws.basins import scaled_vectors
 from contourmc.kernels.adjusted import Adjusted
 from contourmc.kernels.dynamics import Dynamics
 from contourmc.kernels.langevin import Langevin
+from contourmc.kernels.scale import Factor
 from contourmc.targets.base import Target
+from contourmc.tuning.covariance import MOST_DENSE, measure
 from contourmc.tuning.walkers import Record, measured_scale, place, walk
 
 MOMENTUM = 0.8
@@ -33,6 +36,8 @@ LARGEST_STEP = 0.5  # larger ones gain nothing
 TEMPERATURES = (2.0, 4.0, 8.0, 16.0, 32.0)
 COLD = 0.01
 WALKERS = 32
+CHUNKS = (2, 5, 10, 20, 50)  # steps
+CORRELATED = 9.0  # the condition number, in units of the widths, from which on their covariance pays
 
 
 class Chunk(NamedTuple):
@@ -46,9 +51,17 @@ class Chunk(NamedTuple):
     temperature: float
 
 
+class Visits(NamedTuple):
+    """Points of walkers as vectors, and the gradients there, both (walker, point, coordinate)."""
+
+    points: np.ndarray
+    gradients: np.ndarray
+
+
 class Rung(NamedTuple):
     """temperature: of the walkers.  hot: their energies there.  places: where they were, stacked.
     typical: energies of the cooled copy at temperature 1, (step, walker).
+    visits: points and gradients of the cooled copy at temperature 1, now and then; None for large positions.
     minima: where the copy came to rest, stacked.  lowest: the energies there.
     sinking: by how much the energy fell from the first to the last quarter of the time at temperature 1.
     falling: by how much it still fell in the last chunk, near temperature 0.
@@ -58,6 +71,7 @@ class Rung(NamedTuple):
     hot: np.ndarray
     places: Position
     typical: np.ndarray
+    visits: Visits | None
     minima: Position
     lowest: np.ndarray
     sinking: float
@@ -69,11 +83,13 @@ class PilotState(NamedTuple):
     walkers: the states of the walkers.
     step_size: ε, in units of the scale squared.
     scale: σ of every coordinate; None for energies that are not exact.
+    factor: L, with LLᵀ their covariance, where coordinates depend on one another; else None.
     acceptance: how often the Metropolis test accepted in the last chunk.
     settled_acceptance: the same at the end of settling.
     moving: chunks since the scale last changed in which walkers moved.
     log_steps: log ε after each chunk of settling.
     energies: of every chunk of this rung, (step, walker).
+    visits: points and gradients of the chunks at temperature 1, of settling or this rung.
     places: where the walkers were before a copy of them was cooled; None while no copy is.
     rungs: the completed rungs.
     """
@@ -82,11 +98,13 @@ class PilotState(NamedTuple):
     walkers: Any
     step_size: float
     scale: Position | None
+    factor: np.ndarray | None
     acceptance: float
     settled_acceptance: float
     moving: int
     log_steps: tuple[float, ...]
     energies: tuple[np.ndarray, ...]
+    visits: tuple[Visits, ...]
     places: Position | None
     rungs: tuple[Rung, ...]
 
@@ -116,6 +134,11 @@ class PilotPlan:
     def exact(self) -> bool:
         return isinstance(self.dynamics, Adjusted)
 
+    def scaled_dynamics(self, state: PilotState) -> Dynamics:
+        """The dynamics in the units that the walkers have found."""
+        scale = state.scale if state.factor is None else Factor(jnp.asarray(state.factor, jnp.result_type(float)))
+        return replace(self.dynamics, scale=scale) if isinstance(self.dynamics, Adjusted) else self.dynamics
+
     @cached_property
     def chunks(self) -> tuple[Chunk, ...]:
         """All chunks in their order."""
@@ -136,8 +159,9 @@ class PilotPlan:
 def plan_pilot(target: Target, chains: int, steps: int, step_size: float | None) -> PilotPlan:
     """The pilot of a run with this many chains, in at most `steps` evaluations for each chain."""
     budget = steps * chains
-    chunk = int(np.clip(budget // 400, 2, 50))
-    count = int(np.clip(budget // (chunk * 100), 1, WALKERS))
+    # Few different sizes: runs of other lengths mostly find the program compiled.
+    chunk = max(size for size in CHUNKS if size == CHUNKS[0] or 400 * size <= budget)
+    count = 2 ** round(np.log2(np.clip(budget / (chunk * 100), 1, WALKERS)))
     chunks = budget // (chunk * count)
     settle = max(4, chunks // 4)
     cool = max(1, (chunks - settle) // (7 * len(TEMPERATURES)))
@@ -152,7 +176,7 @@ def start(plan: PilotPlan, positions: Position, step_size: float | None) -> Pilo
     scale = jax.tree.map(lambda leaf: np.ones(leaf.shape[1:], leaf.dtype), positions) if plan.exact else None
     placed = jax.tree.map(lambda leaf: np.asarray(leaf)[np.arange(plan.walkers) % leaf.shape[0]], positions)
     first = FIRST_STEP if step_size is None else step_size
-    return PilotState(0, place(plan.dynamics, placed, scale), first, scale, 1.0, 1.0, 0, (), (), None, ())
+    return PilotState(0, place(plan.dynamics, placed), first, scale, None, 1.0, 1.0, 0, (), (), (), None, ())
 
 
 def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotState) -> tuple[PilotState, float]:
@@ -161,10 +185,8 @@ def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotStat
     positions = jax.vmap(plan.dynamics.draw)(state.walkers)
     places = positions if chunk.role == "cool" and state.places is None else state.places
     began = time.perf_counter()
-    walkers, record = walk(
-        target, plan.dynamics, plan.chunk, state.walkers, jax.random.fold_in(key, state.number), state.step_size,
-        chunk.temperature,
-    )  # fmt: skip
+    dynamics, key = plan.scaled_dynamics(state), jax.random.fold_in(key, state.number)
+    walkers, record = walk(target, dynamics, plan.chunk, state.walkers, key, state.step_size, chunk.temperature)
     energies = np.asarray(record.energies)
     seconds = time.perf_counter() - began
     target.after(0)
@@ -172,7 +194,7 @@ def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotStat
     require(bool(np.all(np.isfinite(energies))), "target", "an energy that is not finite in the pilot", remedy)
     state = state._replace(
         number=state.number + 1, walkers=walkers, acceptance=float(record.acceptance), places=places,
-        energies=(*state.energies, energies),
+        energies=(*state.energies, energies), visits=(*state.visits, *_visits(plan, chunk, state, record)),
     )  # fmt: skip
     if chunk.role == "settle":
         return _settled(plan, state, record), seconds
@@ -204,19 +226,35 @@ def _settled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
     )
     require(state.acceptance > 0, "step_size", state.step_size, remedy)
     _require_landscape(np.concatenate(state.energies), record)
-    return state._replace(settled_acceptance=state.acceptance)
+    return state._replace(settled_acceptance=state.acceptance, visits=())
+
+
+def _visits(plan: PilotPlan, chunk: Chunk, state: PilotState, record: Record) -> tuple[Visits, ...]:
+    """What a chunk adds to the visits."""
+    settling = chunk.role == "settle" and state.number > plan.settle // 3
+    if not plan.exact or not (settling or chunk.role == "typical"):
+        return ()
+    points, gradients = (scaled_vectors(tree, None, 2) for tree in (record.points, record.gradients))
+    return (Visits(points, gradients),) if points.shape[-1] <= MOST_DENSE else ()
+
+
+def _joined(visits: tuple[Visits, ...]) -> Visits | None:
+    return Visits(*(np.concatenate(leaves, axis=1) for leaves in zip(*visits, strict=True))) if visits else None
 
 
 def _rescaled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
     """The state with the scale that a chunk of steps shows; a step size that is not given is searched for again."""
-    scale, size = measured_scale(state.scale, record), state.step_size
+    scale, size, visits = measured_scale(state.scale, record), state.step_size, _joined(state.visits)
+    shape = None if visits is None else measure(*visits)
+    factor = shape.factor if shape is not None and shape.condition >= CORRELATED else None
     if plan.given_step:  # a given step size is in the user's own units
         largest = max(float(jnp.max(leaf)) for leaf in jax.tree.leaves(scale))
         scale = jax.tree.map(lambda leaf: leaf / largest, scale)
+        factor = None if factor is None else factor / np.linalg.norm(factor, 2)
     else:
         size = FIRST_STEP
-    walkers = place(plan.dynamics, jax.vmap(plan.dynamics.draw)(state.walkers), scale)
-    return state._replace(walkers=walkers, scale=scale, step_size=size, moving=0)
+    walkers = place(plan.dynamics, jax.vmap(plan.dynamics.draw)(state.walkers))
+    return state._replace(walkers=walkers, scale=scale, factor=factor, step_size=size, moving=0)
 
 
 def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
@@ -232,13 +270,14 @@ def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
         hot=hot if first else hot[len(hot) // 2 :],
         places=state.places,
         typical=typical[len(typical) // 2 :],
+        visits=_joined(state.visits),
         minima=jax.vmap(plan.dynamics.draw)(state.walkers),
         lowest=last[-1],
         sinking=float(np.median(typical[:quarter].mean(axis=0) - typical[-quarter:].mean(axis=0))),
         falling=float(np.median(last[0] - last[-1])),
     )
-    walkers = place(plan.dynamics, state.places, state.scale)
-    return state._replace(walkers=walkers, energies=(), places=None, rungs=(*state.rungs, rung))
+    walkers = place(plan.dynamics, state.places)
+    return state._replace(walkers=walkers, energies=(), visits=(), places=None, rungs=(*state.rungs, rung))
 
 
 def _require_landscape(energies: np.ndarray, record: Record) -> None:

@@ -13,24 +13,26 @@ from contourmc.kernels.adjusted import AdjustedInputs
 from contourmc.kernels.dynamics import Dynamics
 from contourmc.targets.base import Target
 
+VISITS = 4  # points of a chunk of steps that are kept
+
 
 class Record(NamedTuple):
-    """A chunk of steps: energies (step, walker), the share of accepted proposals, moments of x and ∇U."""
+    """A chunk of steps: energies (step, walker), the share of accepted proposals, the variances of x and ∇U, and some
+    of the points with the gradients there, each (walker, point, …).
+    """
 
     energies: Float[Array, "steps walkers"]
     acceptance: Float[Array, ""]
     position_variance: Position
     gradient_variance: Position
+    points: Position
+    gradients: Position
 
 
 @jax.jit
-def place(dynamics: Dynamics, positions: Position, scale: Position | None) -> Any:
+def place(dynamics: Dynamics, positions: Position) -> Any:
     """The states of walkers at rest at stacked positions."""
-    states = jax.vmap(dynamics.init)(positions)
-    if scale is None:
-        return states
-    count = jax.tree.leaves(positions)[0].shape[0]
-    return states._replace(scale=jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), scale))
+    return jax.vmap(dynamics.init)(positions)
 
 
 def walk(
@@ -71,13 +73,14 @@ def _walk(
             return new, (info.energy, dynamics.draw(state), here)
 
         state, (energies, xs, gs) = jax.lax.scan(step, state, (inputs, noise))
-        return state, (energies, jax.tree.map(_variance, xs), jax.tree.map(_variance, gs))
+        some = partial(jax.tree.map, lambda leaf: leaf[:: -(-chunk // VISITS)])
+        return state, (energies, jax.tree.map(_variance, xs), jax.tree.map(_variance, gs), some(xs), some(gs))
 
     before = getattr(states, "accepted", jnp.zeros(1))
-    states, (energies, x, g) = jax.vmap(walker)(jax.random.split(key, states.steps.shape[0]), states)
+    states, (energies, x, g, points, gradients) = jax.vmap(walker)(jax.random.split(key, states.steps.shape[0]), states)
     accepted = getattr(states, "accepted", jnp.full(1, chunk)) - before
     middle = partial(jax.tree.map, partial(jnp.median, axis=0))
-    return states, Record(energies.T, jnp.mean(accepted) / chunk, middle(x), middle(g))
+    return states, Record(energies.T, jnp.mean(accepted) / chunk, middle(x), middle(g), points, gradients)
 
 
 def _variance(values: Array) -> Array:
