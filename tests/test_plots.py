@@ -73,6 +73,20 @@ def test_pictures_have_labels_and_legends(run):
     plt.close(figure)
 
 
+def test_temperatures_have_four_panels(run):
+    assert run.flattening is not None
+    fixed = replace(run, flattening=replace(run.flattening, temperature=1.0))
+    axes = plots.plot_temperatures(fixed, [0.9, 1.0, 1.05])
+    for ax in axes:
+        assert ax.get_xlabel() == "temperature T"
+        assert ax.get_ylabel()
+        assert ax.get_title()
+    axes[0].figure.canvas.draw()
+    plt.close(axes[0].figure)
+    with pytest.raises(ValueError, match="four axes"):
+        plots.plot_temperatures(fixed, [1.0], axes=axes[:2])
+
+
 @pytest.fixture
 def nested(run) -> Samples:
     """The same draws as one number of a dictionary, beside an array of two."""

@@ -9,11 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter, MaxNLocator
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import coordinates
 from contourmc.draws.samples import Samples
+from contourmc.draws.temperatures import own_temperature
 from contourmc.draws.weighted import apply
 from contourmc.flattening import theta as flattening
 from contourmc.flattening.partition import Partition
@@ -108,6 +109,39 @@ def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.xaxis.set_major_locator(MaxNLocator(5))
     return ax
+
+
+def plot_temperatures(
+    samples: Samples, temperatures: Sequence[float] | np.ndarray | None = None, axes: Sequence[Axes] | None = None
+) -> Sequence[Axes]:
+    """log Z, mean energy, heat capacity and entropy against the temperature, with bands of two standard errors.
+
+    temperatures: by default the range that was visited.
+    axes: four, in this order; by default a new figure has them.
+    """
+    table = samples.thermodynamics(temperatures)
+    own = own_temperature(samples)
+    drawn: Sequence[Axes] = axes or plt.subplots(2, 2, figsize=(9, 6.2), layout="constrained")[1].ravel().tolist()
+    require(len(drawn) == 4, "axes", axes, "give four axes, or none")
+    panels = (
+        (table.log_normaliser, f"log Z(T) − log Z({own:g})", "Normaliser", BLUE),
+        (table.energy, "⟨U⟩", "Mean energy", ORANGE),
+        (table.heat_capacity, "C = Var(U)/T²", "Heat capacity", GREEN),
+        (table.entropy, f"S(T) − S({own:g})", "Entropy", "#CC79A7"),
+    )
+    for ax, (estimate, label, title, color) in zip(drawn, panels, strict=True):
+        band = estimate.value - 2 * estimate.error, estimate.value + 2 * estimate.error
+        ax.fill_between(table.temperatures, *band, color=color, alpha=0.25, lw=0, label="± 2 standard errors")
+        ax.plot(table.temperatures, estimate.value, color=color, lw=2)
+        ax.axvline(own, color=GREY, lw=1, ls=":", label="temperature of the run")
+        ax.set(xlabel="temperature T", ylabel=label, title=title, xscale="log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.margins(x=0)
+        ax.spines[["top", "right"]].set_visible(False)
+    drawn[0].legend(edgecolor="none", framealpha=1)
+    return drawn
 
 
 def plot_marginal(

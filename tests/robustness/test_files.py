@@ -252,7 +252,7 @@ def test_other_files_are_refused_by_name(tmp_path):
 def test_files_of_other_versions_are_refused(tmp_path):
     file = made(vector()).save(tmp_path / "run.nc")
     with h5py.File(file, "r+") as opened:
-        assert opened.attrs["format"] == "contourmc samples 3"
+        assert opened.attrs["format"] == "contourmc samples 4"
         opened.attrs["format"] = "contourmc samples 2"
-    with pytest.raises(ValueError, match=r"run.nc.*reads contourmc samples 3, and this is contourmc samples 2"):
+    with pytest.raises(ValueError, match=r"run.nc.*reads contourmc samples 4, and this is contourmc samples 2"):
         cm.Samples.load(file)

@@ -1,6 +1,6 @@
 """The result of a run: weighted draws with their diagnosis, files, and conversions for other libraries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,18 @@ import numpy as np
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import named_leaves
-from contourmc.draws import storage
+from contourmc.draws import storage, temperatures
 from contourmc.draws.arviz import to_arviz
+from contourmc.draws.density_of_states import DensityOfStates, density_of_states
 from contourmc.draws.diagnostics import diagnose
+from contourmc.draws.evidence import LogEvidence, log_evidence
 from contourmc.draws.findings import Diagnosis
 from contourmc.draws.modes import Mode, find_modes
 from contourmc.draws.summary import Summary, summarise
+from contourmc.draws.thermodynamics import LogNormaliser, Thermodynamics, log_normaliser, thermodynamics
 from contourmc.draws.weighted import WeightedDraws, apply
+from contourmc.targets.base import Target
+from contourmc.targets.energies import Energy
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,47 @@ class Samples(WeightedDraws):
         """The modes that the pilot found, each with its mass and the error of it, its minimum and the energy there."""
         return find_modes(self)
 
+    def at_temperature(self, temperature: float) -> "Samples":
+        """The same draws, weighted for e^{−U/T} instead of e^{−U/τ}, for all estimates; these come from kept draws.
+
+        For exact energies and a kernel that flattens. Raises for temperatures whose energies were not visited.
+        """
+        return temperatures.at_temperature(self, temperature)
+
+    def temperature_range(self) -> tuple[float, float]:
+        """The lowest and the highest temperature whose energies the run has visited."""
+        return temperatures.temperature_range(self)
+
+    def log_normaliser(self, temperature: float) -> LogNormaliser:
+        """log Z(T) − log Z(τ), where Z(T) = ∫e^{−U/T}dx; with its standard error."""
+        return log_normaliser(self, temperature)
+
+    def thermodynamics(self, temperatures: Sequence[float] | np.ndarray | None = None) -> Thermodynamics:
+        """log Z, mean energy, heat capacity and entropy of some temperatures, with errors; prints as a table.
+
+        Without temperatures, of 40 in the range that was visited.
+        """
+        return thermodynamics(self, temperatures)
+
+    def density_of_states(self) -> DensityOfStates:
+        """How much space there is at each energy, as a logarithm, by the bins of the partition; with errors."""
+        return density_of_states(self)
+
+    def log_evidence(
+        self, *, energy: Target | Energy | None = None, reference: Any = None, seed: int = 0
+    ) -> LogEvidence:
+        """log ∫e^{−U/τ}dx, the evidence of a posterior, by bridge sampling; with its standard error.
+
+        energy: what was sampled, for a run that came from a file and does not know it.
+        reference: a normalised distribution that resembles the posterior, with `sample(key, sample_shape)` and
+            `log_prob(position)` as in NumPyro; by default mixtures of Gaussians are fitted to the draws.
+        seed: of the draws of the reference.
+
+        For exact energies and a kernel that flattens. Warns if the reference and the draws hardly overlap. For another
+        temperature: `run.at_temperature(2.0).log_evidence()`.
+        """
+        return log_evidence(self, energy, reference, seed)
+
     def __getitem__(self, name: str) -> np.ndarray:
         """The draws of one array of the position by its name, with leading axes (chain, draw): `run["mu"]`."""
         named = named_leaves(self.positions)
@@ -43,7 +89,7 @@ class Samples(WeightedDraws):
     def map(self, function: Callable[[Any], Any]) -> "Samples":
         """The same draws, as a function of a position: with the same weights, for all estimates."""
         trajectory = replace(self.trajectory, means=None, squares=None, centre=None)
-        return replace(self, draws=apply(function, self.positions), trajectory=trajectory, basins=None)
+        return replace(self, draws=apply(function, self.positions), trajectory=trajectory, basins=None, target=None)
 
     def to_arviz(self, draws: int | None = None, seed: int = 0) -> Any:
         """The draws for ArviZ, resampled to equal weights, with `draws` for each chain (by default as many as kept).

@@ -22,7 +22,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
 
 _FORMAT = "contourmc samples "
-_VERSION = 3
+_VERSION = 4
 
 
 def to_xarray(samples: WeightedDraws) -> Any:
@@ -75,6 +75,7 @@ def _attributes(samples: WeightedDraws) -> dict[str, Any]:
         "compile_seconds": float(samples.compile_seconds),
         "interrupted": int(samples.interrupted),
         "stage": samples.stage,
+        "exact": int(samples.exact),
     }
 
 
@@ -118,6 +119,7 @@ def load(file: Path) -> dict[str, Any]:
             compile_seconds=data.attrs["compile_seconds"].item(),
             interrupted=bool(data.attrs["interrupted"].item()),
             stage=data.attrs["stage"],
+            exact=bool(data.attrs["exact"].item()),
             target_states=tree("target_states"),
             average=_average(data["average"]) if "average" in data else None,
             flattening=None if flattening is None else _flattening(**flattening),

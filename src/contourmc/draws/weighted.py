@@ -1,7 +1,7 @@
 """Weighted draws of a run, and what is estimated from them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from contourmc.draws.basins import Basins
 from contourmc.draws.trajectory import Stretch, Trajectory, merge
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
+from contourmc.targets.base import Target
 
 _NO_DRAWS = "no draw was kept: the run ended before its burn-in did"
 
@@ -44,6 +45,9 @@ class WeightedDraws:
         chain, if each chain had its own target and average.
     flattening: the energy bins, and how they were used; None for a kernel that does not flatten.
     basins: the minima that a pilot found, or None for a run without a pilot.
+    exact: whether the energies are without noise.
+    target: what was sampled, to evaluate more energies; None if that has noise, or if each chain had its own. It is not
+        part of files, pickles and comparisons.
     """
 
     draws: Position
@@ -62,6 +66,11 @@ class WeightedDraws:
     flattening: Flattening | None = None
     virials: Float[np.ndarray, "chains draws"] | None = None
     basins: Basins | None = None
+    exact: bool = True
+    target: Target | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"target": None}
 
     @property
     def chains(self) -> int:

@@ -166,7 +166,15 @@ class KernelRun(Run):
             compile_seconds=self.compile_seconds,
             interrupted=state.step < self.steps and state.failure is None,
             flattening=flattening,
+            exact=self.target.exact,
+            target=self._target_of_draws(),
         )
+
+    def _target_of_draws(self) -> Target | None:
+        """The target as a function of a draw, if it is exact and the same for all chains."""
+        if self.plan.per_chain or not self.target.exact:
+            return None
+        return self.target.target if isinstance(self.target, VectorTarget) else self.target
 
     def _programs(self) -> list[Any]:
         """The compiled program for each group of chains; groups of the same size share one.

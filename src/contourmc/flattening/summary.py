@@ -10,10 +10,12 @@ class Flattening:
     """partition: the energy bins.
     visit_power: the power p with which bins are visited in proportion to θ^p, once θ is learnt.
     fixed: whether θ was fixed and the same for all chains, so that weights can be compared between chains.
+    temperature: τ, to which the weights lead: weighted draws are those of e^{−U/τ}; None if it changes along the run.
     automatic: whether the run chose the partition by itself.
     """
 
     partition: Partition
     visit_power: float
     fixed: bool
+    temperature: float | None = None
     automatic: bool = False

@@ -124,7 +124,9 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
 
     @property
     def flattening(self) -> Flattening:
-        return Flattening(self.partition, as_rule(self.rule).visit_power(self.zeta), fixed=self._omega is None)
+        power, temperature = as_rule(self.rule).visit_power(self.zeta), self.dynamics.temperature
+        constant = None if callable(temperature) else float(temperature)
+        return Flattening(self.partition, power, fixed=self._omega is None, temperature=constant)
 
     def draw(self, state: ContourState) -> Position:
         return self.dynamics.draw(state.dynamics)

@@ -1,0 +1,55 @@
+"""A mixture of Gaussians over vectors: its density, and draws from it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+
+@dataclass(frozen=True)
+class Gaussians:
+    """Σ_k a_k N(x; μ_k, L_k L_kᵀ).
+
+    shares: a_k, which sum to 1.
+    means: μ_k.
+    factors: L_k, lower triangular.
+    """
+
+    shares: Float[np.ndarray, " components"]
+    means: Float[np.ndarray, "components size"]
+    factors: Float[np.ndarray, "components size size"]
+
+    def draw(self, count: int, random: np.random.Generator) -> Float[np.ndarray, "count size"]:
+        """Independent draws; of each component as near to its share as whole numbers allow."""
+        ends = np.floor(count * np.cumsum(self.shares) + random.uniform()).astype(int)
+        component = np.searchsorted(ends, np.arange(count), side="right").clip(max=len(self.shares) - 1)
+        noise = random.normal(size=(count, self.means.shape[1]))
+        drawn = np.empty_like(noise)
+        for k, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
+            drawn[component == k] = mean + noise[component == k] @ factor.T
+        return drawn
+
+    def log_density(self, x: Float[np.ndarray, "count size"]) -> Float[np.ndarray, " count"]:
+        return np.logaddexp.reduce(self.log_terms(x), axis=0)
+
+    def log_terms(self, x: Float[np.ndarray, "count size"]) -> Float[np.ndarray, "components count"]:
+        """log a_k N(x; μ_k, L_k L_kᵀ) of every component."""
+        terms = []
+        for share, mean, factor in zip(self.shares, self.means, self.factors, strict=True):
+            white = (x - mean) @ np.linalg.inv(factor).T
+            volume = np.sum(np.log(np.diag(factor))) + 0.5 * len(mean) * np.log(2 * np.pi)
+            terms.append(np.log(share) - volume - 0.5 * np.sum(white * white, axis=1))
+        return np.stack(terms)
+
+    def with_wider_tails(self, share: float) -> "Gaussians":
+        """The same with a second, wider copy of each component, which has a share of it.
+
+        In d dimensions a Gaussian lives at a distance of √d ± 0.7 from its mean, in units of its scale; the wide copy
+        is larger by 1 + 2/√d, so that it lives 2 farther out.
+        """
+        wider = 1 + 2 / self.means.shape[1] ** 0.5
+        return Gaussians(
+            np.concatenate([(1 - share) * self.shares, share * self.shares]),
+            np.concatenate([self.means, self.means]),
+            np.concatenate([self.factors, wider * self.factors]),
+        )

@@ -1,0 +1,142 @@
+"""The absolute evidence, log Z = log ∫e^{−U/τ}dx, of a run with exact energies.
+
+By bridge sampling between the draws and a normalised reference (see `bridge.py` and `integral.py`): mixtures of
+Gaussians fitted to halves of the run, one component for each basin at least, or a reference that the user gives.
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from contourmc._core.checks import require, require_seed
+from contourmc._core.compiling import call_compiled
+from contourmc._core.pytrees import Position, shape_of_one
+from contourmc.draws.basins import scaled_vectors
+from contourmc.draws.bridging.integral import DensityDraws, integrate, integrate_by_halves
+from contourmc.draws.reference import GivenReference
+from contourmc.draws.temperatures import log_shares, own_temperature
+from contourmc.draws.vectors import vectors_like
+from contourmc.draws.weighted import WeightedDraws
+from contourmc.targets.base import Target, first_step
+from contourmc.targets.energies import Energy, as_target
+from contourmc.targets.traced import trace_target
+
+POOR = 0.1  # an overlap below which the error bar does not hold
+LARGEST = 2000  # numbers of a position
+FEWEST = 100  # draws of all chains
+BATCH = 1000  # positions in a call of the compiled program
+AT_ONCE = 100  # positions that are evaluated together
+
+
+class LogEvidence(NamedTuple):
+    """value: log ∫e^{−U/τ}dx.
+    error: its standard error.
+    overlap: of the draws with the reference, from 0 to 1; below 0.1 the error is not to be relied on.
+    effective: how many independent draws of the run it rests on.
+    """
+
+    value: float
+    error: float
+    overlap: float
+    effective: float
+
+    def __str__(self) -> str:
+        rests = f"{self.effective:,.0f} effective draws, overlap {self.overlap:.0%}"
+        return f"{self.value:.4f} ± {self.error:.4f} ({rests})"
+
+
+def log_evidence(samples: WeightedDraws, energy: Target | Energy | None, reference: Any, seed: int) -> LogEvidence:
+    """The evidence of the draws, at their temperature."""
+    random = np.random.default_rng(require_seed(seed))
+    draws = _density_draws(samples, energy)
+    if reference is None:
+        found = integrate_by_halves(draws, random)
+    else:
+        given = GivenReference(reference, vectors_like(samples.positions, 2))
+        given.require_normalised(random)
+        found = integrate([draws], [given], random)
+    if found.overlap < POOR:
+        message = f"the draws and the reference overlap by {found.overlap:.1%} only: the log evidence may be off by"
+        message += " more than its error. Give a reference that is more like the posterior, or more draws."
+        warnings.warn(message, stacklevel=3)
+    return LogEvidence(*found)
+
+
+def _density_draws(samples: WeightedDraws, energy: Target | Energy | None) -> DensityDraws:
+    """The draws as vectors, with the density e^{−U/τ}."""
+    temperature, positions = own_temperature(samples), samples.positions
+    vectors = vectors_like(positions, 2)
+    size, count = vectors.size, samples.energies.size
+    remedy = f"a reference can be fitted to positions of up to {LARGEST:,} numbers"
+    require(size <= LARGEST, "draws", f"positions of {size:,} numbers", remedy)
+    require(count >= FEWEST, "draws", count, f"{FEWEST} or more are needed: run longer")
+    target = _target(samples, energy)
+
+    def evaluate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rounded = vectors.positions(x)
+        energies = _energies(target, rounded)
+        remedy = "the energy must be above −∞ everywhere"
+        require(not np.any(energies == -np.inf), "energy", "−∞ at a draw of the reference", remedy)
+        logs = np.where(np.isfinite(energies), -energies / temperature, -np.inf)  # −∞ behind a wall
+        return np.asarray(vectors.of(rounded, 1), float), logs
+
+    x, log_density = vectors.of(positions, 2), -np.asarray(samples.energies, float) / temperature
+    return DensityDraws(x, log_density, log_shares(samples), _labels(samples), samples.pooled, evaluate)
+
+
+def _target(samples: WeightedDraws, energy: Target | Energy | None) -> Target:
+    """What to evaluate: the run's target, or an energy that agrees with the energies of the draws."""
+    stacked = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples.positions)
+    if energy is None:
+        remedy = "the run does not know it, since it came from a file, was mapped, or has a target for each chain:"
+        require(samples.target is not None, "energy", None, f"{remedy} give it as log_evidence(energy=…)")
+        assert samples.target is not None
+        return samples.target
+    target = as_target(energy)
+    require(target.exact, "energy", energy, "it has noise: give an exact one")
+    target = trace_target(target, shape_of_one(stacked))
+    rows = np.linspace(0, samples.energies.size - 1, BATCH).astype(int)
+    there = _energies(target, jax.tree.map(lambda leaf: leaf[rows], stacked))
+    expected = np.asarray(samples.energies, float).ravel()[rows]
+    worst = int(np.argmax(np.abs(there - expected) - 1e-4 * np.abs(expected)))
+    same = bool(np.abs(there[worst] - expected[worst]) <= 0.01 + 1e-4 * np.abs(expected[worst]))
+    values = f"{there[worst]:.6g} at a draw whose energy was {expected[worst]:.6g}"
+    require(same, "energy", values, "give the energy that was sampled, constants included")
+    return target
+
+
+def _energies(target: Target, positions: Position) -> Float[np.ndarray, " count"]:
+    """The energies of stacked positions, by one program for any number of them."""
+    count = jax.tree.leaves(positions)[0].shape[0]
+    found = []
+    with target.session(), target.reading():
+        for begin in range(0, count, BATCH):
+            rows = np.minimum(np.arange(begin, begin + BATCH), count - 1)
+            batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions)
+            found.append(np.asarray(call_compiled(_evaluate, target, batch), float))
+            target.after(0)
+    return np.concatenate(found)[:count]
+
+
+def _evaluate(target: Target, positions: Position) -> Float[Array, " count"]:
+    def evaluate(position: Position) -> Float[Array, ""]:
+        inputs, state = first_step(target, position)
+        return target.evaluate_from(inputs, position, state)[0]
+
+    return jax.lax.map(evaluate, positions, batch_size=AT_ONCE)
+
+
+def _labels(samples: WeightedDraws) -> Int[np.ndarray, "chains draws"]:
+    """The nearest minimum of each draw; 0 for all if none are known."""
+    basins = samples.basins
+    if basins is None:
+        return np.zeros(samples.energies.shape, int)
+    minima = scaled_vectors(basins.minima, basins.scale, 1)
+    labels = []
+    for chain in range(samples.chains):
+        one = scaled_vectors(jax.tree.map(lambda leaf, chain=chain: leaf[chain], samples.positions), basins.scale, 1)
+        labels.append(np.argmin([np.sum((one - minimum) ** 2, axis=1) for minimum in minima], axis=0))
+    return np.stack(labels)
