@@ -134,9 +134,10 @@ def _labels(samples: WeightedDraws) -> Int[np.ndarray, "chains draws"]:
     basins = samples.basins
     if basins is None:
         return np.zeros(samples.energies.shape, int)
-    minima = scaled_vectors(basins.minima, basins.scale, 1)
+    minima = scaled_vectors(basins.minima, basins.scale, 1, basins.factor)
     labels = []
     for chain in range(samples.chains):
-        one = scaled_vectors(jax.tree.map(lambda leaf, chain=chain: leaf[chain], samples.positions), basins.scale, 1)
+        positions = jax.tree.map(lambda leaf, chain=chain: leaf[chain], samples.positions)
+        one = scaled_vectors(positions, basins.scale, 1, basins.factor)
         labels.append(np.argmin([np.sum((one - minimum) ** 2, axis=1) for minimum in minima], axis=0))
     return np.stack(labels)

@@ -172,7 +172,7 @@ class KernelRun(Run):
 
     def _target_of_draws(self) -> Target | None:
         """The target as a function of a draw, if it is exact and the same for all chains."""
-        if self.plan.per_chain or not self.target.exact:
+        if self.plan.build.per_chain or not self.target.exact:
             return None
         return self.target.target if isinstance(self.target, VectorTarget) else self.target
 

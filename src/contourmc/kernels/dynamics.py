@@ -44,6 +44,11 @@ class Flattenable(Kernel):
     What it prepares for a step has the `temperature` of that step.
     """
 
+    @property
+    @abstractmethod
+    def temperature(self) -> Schedule:
+        """τ_k, or τ if it is constant."""
+
     @abstractmethod
     def move(
         self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
@@ -61,7 +66,7 @@ class Dynamics(Flattenable, arrays=("step_size",)):
 
     schedules: ClassVar[tuple[str, ...]] = ("step_size", "temperature")
     step_size: Schedule
-    temperature: Schedule = 1.0
+    temperature: Schedule = 1.0  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def elementwise(self) -> bool:

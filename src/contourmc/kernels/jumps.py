@@ -14,6 +14,7 @@ from contourmc.kernels.adjusted import Adjusted, AdjustedInputs, AdjustedState, 
 from contourmc.kernels.basin_shapes import BasinShapes
 from contourmc.kernels.dynamics import Flatten, Flattenable, unflattened
 from contourmc.kernels.scale import from_vector, to_vector
+from contourmc.kernels.schedules import Schedule
 
 EVERY = 12  # steps for each jump: a twelfth of the evaluations
 
@@ -80,6 +81,10 @@ class Jumps(Flattenable, arrays=("dynamics", "shapes")):
         require(exact, "dynamics", self.dynamics, "jumps need a Metropolis test: give adjusted(...)")
         require(isinstance(self.shapes, BasinShapes), "shapes", self.shapes, "give basin_shapes(means, factors)")
         require_count("every", self.every, 2, "there must be steps between two jumps")
+
+    @property
+    def temperature(self) -> Schedule:
+        return self.dynamics.temperature
 
     def init(self, position: Position) -> JumpState:
         size, expected = to_vector(position).size, self.shapes.means.shape[1]
