@@ -120,7 +120,7 @@ def test_the_density_of_states_is_that_of_the_grid(run):
     width = found.energies[1] - found.energies[0]
     edges = np.append(found.energies - width / 2, found.energies[-1] + width / 2)
     cells, _ = np.histogram(ENERGIES, edges)
-    used = (cells > 100) & np.isfinite(found.log_density)
+    used = (cells > 100) & (found.error < 0.2)  # the highest bins were visited once or never
     assert used.sum() > 10
     expected = np.log(cells[used] * CELL / width) - Truth(1.0).log_z
     assert np.all(np.abs(found.log_density[used] - expected) < 5 * found.error[used] + 0.02)

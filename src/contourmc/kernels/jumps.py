@@ -15,6 +15,7 @@ from contourmc.kernels.basin_shapes import BasinShapes
 from contourmc.kernels.dynamics import Flatten, Flattenable, unflattened
 from contourmc.kernels.schedules import Schedule
 from contourmc.kernels.scale import from_vector, to_vector
+from contourmc.kernels.schedules import Schedule
 
 EVERY = 12  # steps for each jump: a twelfth of the evaluations
 
