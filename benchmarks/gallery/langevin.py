@@ -31,15 +31,12 @@ def automatic_outcome(samples: cm.Samples) -> Outcome:
 
 
 def evidence(samples: cm.Samples) -> tuple[float | None, float | None]:
-    """The log evidence of a run and its standard error; none if runs cannot tell, or this one refuses."""
-    estimate = getattr(samples, "log_evidence", None)
-    if estimate is None:
-        return None, None
+    """The log evidence of a run and its standard error; none if it refuses."""
     try:
-        found = estimate()
-    except (ValueError, ArithmeticError):
+        found = samples.log_evidence()
+    except ValueError:
         return None, None
-    return float(found.value), float(found.error)
+    return found.value, found.error
 
 
 def tuning_of(samples: cm.Samples) -> Tuning:

@@ -50,4 +50,4 @@ def test_no_draws_where_there_is_no_way_to_make_them():
 
 def test_names_and_settings_are_by_keyword():
     assert GaussianMixture((0.5, 0.5), (0.0, 1.0), (1.0, 2.0)).means == (0.0, 1.0)
-    assert GaussianMixture(name="mine", beyond="why").beyond == "why"
+    assert GaussianMixture(name="mine").name == "mine"

@@ -44,7 +44,6 @@ def test_the_gallery_is_whole_and_its_problems_stay_the_same():
         "mixture-50d-unequal": (50, 2),
     }
     assert {name: (problem.dimension, problem.modes) for name, problem in gallery().items()} == expected
-    assert [name for name, problem in gallery().items() if problem.beyond] == ["mixture-50d-unequal"]
     assert all(gallery()[name].energy == problem.energy for name, problem in gallery().items())
     assert len({hash(problem) for problem in PROBLEMS}) == len(PROBLEMS)
 

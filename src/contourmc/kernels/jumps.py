@@ -13,7 +13,6 @@ from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import Adjusted, AdjustedInputs, AdjustedState, Flight
 from contourmc.kernels.basin_shapes import BasinShapes
 from contourmc.kernels.dynamics import Flatten, Flattenable, unflattened
-from contourmc.kernels.schedules import Schedule
 from contourmc.kernels.scale import from_vector, to_vector
 from contourmc.kernels.schedules import Schedule
 

@@ -28,12 +28,10 @@ class Problem(ABC):
     Use the same instance for all runs: a second one with equal settings has another `energy`, and compiles again.
 
     name: a short name.
-    beyond: why contour sampling is expected to fail on it, in words; empty if it is not expected to fail.
     """
 
     _: KW_ONLY
     name: str = "problem"
-    beyond: str = ""
 
     @abstractmethod
     def energy(self, x: Array) -> Float[Array, ""]:
