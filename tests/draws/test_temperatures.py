@@ -107,6 +107,7 @@ def test_the_absolute_normaliser(run, temperature):
 
 def test_temperatures_can_be_changed_again(run):
     """Back at τ all is as before; and a second change counts from the first."""
+    assert run.at_temperature(1.0) is run
     there = run.at_temperature(2.0)
     back = there.at_temperature(1.0)
     np.testing.assert_allclose(back.weights, run.weights, rtol=1e-6)

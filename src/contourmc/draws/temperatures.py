@@ -35,7 +35,7 @@ def at_temperature(samples: Draws, temperature: float) -> Draws:
     Estimates from every step belong to τ, so that those of the result come from the kept draws.
     """
     require_visited(samples, temperature)
-    return reweighted(samples, temperature)
+    return samples if temperature == own_temperature(samples) else reweighted(samples, float(temperature))
 
 
 def reweighted(samples: Draws, temperature: float) -> Draws:
