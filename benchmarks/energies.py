@@ -30,9 +30,9 @@ def sampled(kind: Kind, *, vector: bool = False) -> tuple[cm.Samples, str]:
         run: Any = cm.start(
             kind.energy, init=kind.init, steps=60, kernel=cm.sgld(kind.step_size), chains=2, burn_in=0, thin=10
         )
-        chosen = run.plan.fuse
+        chosen = run.plan.build.fuse
         run.advance()
-        return run.samples(), SINGLE if run.plan.fuse else REFUSED if chosen else VECTOR
+        return run.samples(), SINGLE if run.plan.build.fuse else REFUSED if chosen else VECTOR
 
 
 def difference(one: cm.Samples, other: cm.Samples) -> float:
