@@ -69,7 +69,9 @@ def _end_bins(samples: WeightedDraws, partition: Partition) -> Iterator[Finding]
 def _inner_bins(samples: WeightedDraws, visits: np.ndarray) -> Iterator[Finding]:
     """Bins that are jumped over, or starve."""
     together = visits.sum(axis=0, keepdims=True) if samples.comparable_weights else visits
-    holes = [np.sum(chain[: np.max(np.flatnonzero(chain)) + 1][1:] == 0) for chain in together]
+    # Up to the highest bin that is visited more than now and then: above it, a jump may land anywhere.
+    tops = [np.max(np.flatnonzero(chain > 0.01 * chain.mean())) for chain in together]
+    holes = [np.sum(chain[1 : top + 1] == 0) for chain, top in zip(together, tops, strict=True)]
     if max(holes):
         message = f"up to {max(holes)} bins between visited ones were never visited by a chain."
         advice = "Run longer." if samples.automatic else "The step jumps over them: wider bins or a smaller step_size."
