@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -47,7 +48,9 @@ TIMEOUT = 120  # seconds; of a process that does not end
 @contextmanager
 def started(*words):
     """A process, which does not outlive the test."""
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A job in the background of a shell ignores Ctrl-C, and so would all that it starts.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     try:
         yield process
     finally:
