@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
-from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -49,8 +48,11 @@ TIMEOUT = 120  # seconds; of a process that does not end
 def started(*words):
     """A process, which does not outlive the test."""
     # A job in the background of a shell ignores Ctrl-C, and so would all that it starts.
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, before)
     try:
         yield process
     finally:
