@@ -49,7 +49,7 @@ def jaxns(problem: Problem, setting: str, tuning: Tuning | None, budget: Budget,
 def _most_samples(problem: Problem, budget: Budget) -> tuple[int, float]:
     """How many samples spend the budget, and the seconds that the program for them took to compile.
 
-    More are added while much of the budget is left, at the price of the last ones.
+    More are added while much of the budget is left, at twice the price of the last ones: samples become dearer.
     """
     slices = SLICES * problem.dimension
     samples = round(LIVE_POINTS * problem.dimension + budget.evaluations / (slices * MOST_A_SLICE))
@@ -59,7 +59,7 @@ def _most_samples(problem: Problem, budget: Budget) -> tuple[int, float]:
         spent = int(state.total_num_likelihood_evaluations)
         price = spent / (samples - LIVE_POINTS * problem.dimension)
         while int(state.termination_reason) and spent < ENOUGH * budget.evaluations:
-            more = int((budget.evaluations - spent) / min(1.2 * price, slices * MOST_A_SLICE)) + 1
+            more = int((budget.evaluations - spent) / min(2 * price, slices * MOST_A_SLICE)) + 1
             samples += more
             with _CompileClock() as clock:
                 state = _run(problem, budget, samples, TRIAL_SEED, state)
