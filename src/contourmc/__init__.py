@@ -21,7 +21,8 @@ from contourmc.kernels.sgld import sgd, sgld
 from contourmc.predictions.average import Average
 from contourmc.predictions.classification import ClassificationAverage
 from contourmc.predictions.regression import RegressionAverage
-from contourmc.sampling import sample, start
+from contourmc.sampling.sample import resume, sample
+from contourmc.sampling.start import start
 from contourmc.targets.base import Target
 from contourmc.targets.box import Box
 from contourmc.targets.energies import ExactEnergy, NoisyEnergy
@@ -75,6 +76,7 @@ __all__ = [
     "langevin",
     "momentum_sgd",
     "replica_exchange",
+    "resume",
     "sample",
     "sgd",
     "sghmc",

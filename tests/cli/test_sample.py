@@ -49,9 +49,13 @@ def test_a_report_on_a_function_of_the_user(mine, tmp_path):
     assert "chosen by a pilot" in report
     assert (out / "picture.png").stat().st_size > 10_000
     assert cm.Samples.load(out / "draws.nc").settings == summary["settings"]
-    again = call(*arguments)
-    assert again.exit_code == 2
-    assert "--force" in again.output
+    draws = (out / "run" / "draws-0.zarr" / "draws" / "x" / "c" / "0" / "0" / "0").stat()
+    again = call(*arguments)  # there is nothing left to do
+    assert again.exit_code == 0
+    assert (out / "run" / "draws-0.zarr" / "draws" / "x" / "c" / "0" / "0" / "0").stat() == draws
+    other = call(*arguments, "--seed", 1)
+    assert other.exit_code == 2
+    assert "seed was 0 and is 1 now" in " ".join(other.output.split())
 
 
 @pytest.mark.parametrize(

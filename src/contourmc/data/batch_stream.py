@@ -9,7 +9,9 @@ import jax
 import numpy as np
 
 from contourmc._core.checks import require, require_finite
+from contourmc.data.data_error import DataError
 from contourmc.data.host_callback import Reader
+from contourmc.data.loader_state import EVERY, LoaderState, iterate_from, state_of
 from contourmc.data.memmap_reader import canonical
 from contourmc.data.read_ahead import ReadAhead
 
@@ -31,7 +33,7 @@ class BatchStream(Reader):
         self, batches: Iterable[Any] | Callable[[], Iterable[Any]], prefetch: int, check: Callable[[Any], Any]
     ):
         self._batches, self._prefetch, self._check = batches, prefetch, check
-        iterator = self._iterate()
+        iterator = iter(self._loader())
         first = next(iterator, None)
         require(first is not None, "batches", batches, "it holds no batch")
         self._only_once = iterator is batches
@@ -41,6 +43,7 @@ class BatchStream(Reader):
         super().__init__(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, canonical(leaf)), first))
         self._checked(first)
         self._kept: dict[int, Any] = {}
+        self._states: list[LoaderState] = []
         self._step = 0  # the last one read
         self._ahead: ReadAhead | None = None
         self._next: Callable[[], Any] | None = None
@@ -52,8 +55,7 @@ class BatchStream(Reader):
         self.close()
         used, self._opened = self._only_once and self._opened, True
         require(not used, "batches", "an iterator that an earlier run has read", f"give {_READABLE_AGAIN}")
-        ahead = self._ahead = ReadAhead(self._endless(), self._prefetch)
-        self._next = lambda: ahead.next(lambda: self.stopped)
+        self._read_from(None)
         beginning = tuple(hash(leaf.tobytes()) for leaf in jax.tree.leaves(self.get(np.array(1))))
         if self._beginning and beginning != self._beginning:
             warnings.warn(
@@ -67,18 +69,37 @@ class BatchStream(Reader):
         if self._ahead is not None:
             self._ahead.close()
         self._ahead = self._next = None
-        self._kept, self._step = {}, 0
+        self._kept, self._states, self._step = {}, [], 0
 
     def forget(self, step: int) -> None:
         self._kept = {number: batch for number, batch in self._kept.items() if number > step}
+        past = [known for known in self._states if known.batches <= step]
+        self._states = [*past[-1:], *(known for known in self._states if known.batches > step)]
+
+    def state(self, step: int) -> LoaderState | None:
+        return next((known for known in reversed(self._states) if known.batches <= step), None)
+
+    def seek(self, step: int, state: LoaderState | None) -> None:
+        if state is not None:
+            self.close()
+            self._step = state.batches
+            self._read_from(state.state)
+            self._states = [state]
+        try:
+            while self._step < step:
+                self._take()
+        except Exception as error:
+            message = f"batch {self._step + 1} could not be read, to find the place where the run was"
+            raise DataError(f"{message}: {type(error).__name__}: {error}") from error
+        self._kept = {}
 
     def read(self, request: np.ndarray) -> Any:
         step = int(request.flat[0])
         if self._next is None:  # outside of a session, where nobody would end a thread
-            self._next = self._endless().__next__
+            self._next = self._endless(None).__next__
         while self._step < step:
-            self._kept[self._step + 1] = self._next()
-            self._step += 1
+            batch = self._take()
+            self._kept[self._step] = batch
         batch = self._kept[step]
         return jax.tree.map(lambda leaf: np.broadcast_to(leaf, (*request.shape, *leaf.shape)), batch)
 
@@ -86,18 +107,37 @@ class BatchStream(Reader):
         step = int(request.flat[0])
         return f"batch {step}", step
 
-    def _iterate(self) -> Iterator[Any]:
-        return iter(self._batches if hasattr(self._batches, "__iter__") else self._batches())  # type: ignore[operator]
+    def _read_from(self, state: Any) -> None:
+        """Start to read ahead, from the beginning or from a state of the loader."""
+        ahead = self._ahead = ReadAhead(self._endless(state), self._prefetch)
+        self._next = lambda: ahead.next(lambda: self.stopped)
 
-    def _endless(self) -> Iterator[Any]:
+    def _take(self) -> Any:
+        """The next batch."""
+        assert self._next is not None
+        batch, state = self._next()
+        self._step += 1
+        if state is not None:
+            self._states.append(LoaderState(self._step, state))
+        return batch
+
+    def _loader(self) -> Iterable[Any]:
+        batches: Any = self._batches
+        return batches if hasattr(batches, "__iter__") and not isinstance(batches, type) else batches()
+
+    def _endless(self, state: Any) -> Iterator[tuple[Any, Any]]:
+        """Batches without end; with every 32nd, the state of the loader after it."""
         total = 0
         while True:
             unread, self._unread = self._unread, []
-            count = 0
-            for count, batch in enumerate(chain(unread, self._iterate()), start=1):  # noqa: B007
-                yield self._checked(_arrays(batch))
+            count, loader = 0, self._loader()
+            begun, iterator, state = state is not None, iterate_from(loader, state), None
+            for count, batch in enumerate(chain(unread, iterator), start=1):
+                known = state_of(loader, iterator) if (total + count) % EVERY == 0 else None
+                yield self._checked(_arrays(batch)), known
             total += count
-            require(count > 0, "batches", f"an iterator that ended after {total} batches", f"give {_READABLE_AGAIN}")
+            ended = f"an iterator that ended after {total} batches"
+            require(count > 0 or begun, "batches", ended, f"give {_READABLE_AGAIN}")
 
     def _checked(self, batch: Any) -> Any:
         """The batch in the types of the device; raises unless it is like the first, and finite."""

@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
 import jax
@@ -70,6 +70,14 @@ class Reader(ABC):
 
     def forget(self, step: int) -> None:
         """Drop what was kept for the steps up to this one, which will not be requested again."""
+        return None
+
+    def state(self, step: int) -> Any:
+        """What is needed to read on after a step in another session; None if that is the step alone."""
+        return None
+
+    def seek(self, step: int, state: Any) -> None:
+        """Let the next data be those of the step after this one."""
         return None
 
     @contextmanager
@@ -137,6 +145,9 @@ class HostData:
         made = object.__new__(cls)
         (made._number,), made._shapes = leaves, shapes
         return made
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("data on the host, such as files and loaders, cannot be pickled")
 
     def __repr__(self) -> str:
         kinds = (f"{leaf.dtype}{list(leaf.shape)}" for leaf in self._shapes[1])

@@ -126,7 +126,7 @@ def stand_still(energies: Float[np.ndarray, "chains draws"], draws: Any) -> Bool
         return np.zeros(len(energies), bool)
     for chain in np.flatnonzero(still):
         for leaf in jax.tree.leaves(draws):
-            rows = np.reshape(leaf[chain], (leaf.shape[1], -1))
+            rows = np.reshape(np.asarray(leaf)[chain], (leaf.shape[1], -1))
             still[chain] &= np.mean(np.any(rows[1:] != rows[:-1], axis=1)) < 0.01
     return still
 

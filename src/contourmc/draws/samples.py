@@ -16,6 +16,7 @@ from contourmc.draws.diagnostics import diagnose
 from contourmc.draws.evidence import LogEvidence, log_evidence
 from contourmc.draws.findings import Diagnosis
 from contourmc.draws.modes import Mode, find_modes
+from contourmc.draws.run_files import read_run
 from contourmc.draws.summary import Summary, summarise
 from contourmc.draws.thermodynamics import LogNormaliser, Thermodynamics, log_normaliser, thermodynamics
 from contourmc.draws.weighted import WeightedDraws, apply
@@ -124,6 +125,14 @@ class Samples(WeightedDraws):
         predictions of this library, or `Stored`.
         """
         return cls(**storage.load(Path(file)))
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Samples":
+        """The draws of a run with a checkpoint, from its folder, also while another process runs it.
+
+        They are as of the last checkpoint. Positions stay on disk until they are used.
+        """
+        return cls(**read_run(Path(folder)))
 
     def __repr__(self) -> str:
         kind = self.settings.get("kernel", {}).get("kind", "?")

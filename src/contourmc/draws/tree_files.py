@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -49,17 +49,28 @@ def to_dataset(tree: Any, axes: tuple[str, ...]) -> Any:
     for (path, _), (name, values) in zip(tree_leaves_with_path(tree), arrays.items(), strict=True):
         own = [_unique(f"{name}_{i}", taken) for i in range(values.ndim - len(axes))]
         data[name] = ((*axes[: values.ndim], *own), values, {"path": keystr(path)})
-    return xarray.Dataset(data, attrs={"structure": json.dumps(_structure(tree, iter(arrays)))})
+    return xarray.Dataset(data, attrs={"structure": structure_of(tree)})
 
 
-def from_group(group: Any) -> Any:
-    """The pytree that `to_dataset` was given, from the group of an h5py file that holds the dataset.
+def structure_of(tree: Any) -> str:
+    """The structure of a pytree, with the names that `variables` gives its arrays, as JSON."""
+    return json.dumps(_structure(tree, iter(variables(tree))))
+
+
+def _whole(array: Any, dtype: Any) -> np.ndarray | np.generic:
+    return array[()].astype(dtype, copy=False)
+
+
+def from_group(group: Any, read: Callable[[Any, Any], Any] = _whole) -> Any:
+    """The pytree that `to_dataset` was given, from the group of an h5py or Zarr file that holds the dataset.
+
+    read: what makes a leaf of an array in the file and its type; by default it is read as a whole.
 
     Lists, tuples, and dictionaries with strings or integers as keys come back as they were. So do named tuples, and
     dataclasses that are pytrees, whose other fields are numbers or strings, if their modules have been imported;
     anything else comes back as a dictionary by field name, with a warning.
     """
-    return _tree(json.loads(group.attrs["structure"]), group)
+    return _tree(json.loads(group.attrs["structure"]), group, read)
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -116,23 +127,23 @@ def _other_fields(node: Any, named: list[Any]) -> dict[str, Any]:
     return {name: getattr(node, name) for name in sorted(others) if isinstance(getattr(node, name), _PLAIN)}
 
 
-def _tree(structure: Any, group: Any) -> Any:
+def _tree(structure: Any, group: Any, read: Callable[[Any, Any], Any]) -> Any:
     """The pytree with this structure, its arrays read from a group."""
 
     def each(items: list[Any]) -> dict[Any, Any]:
-        return {key: _tree(item, group) for key, item in items}
+        return {key: _tree(item, group, read) for key, item in items}
 
     match structure:
         case None:
             return None
         case {"array": name, "dtype": dtype}:
-            return group[name][()].astype(jnp.dtype(dtype), copy=False)
+            return read(group[name], jnp.dtype(dtype))
         case {"key": name, "kind": kind}:
-            return jax.random.wrap_key_data(group[name][()], impl=kind)
+            return jax.random.wrap_key_data(read(group[name], np.dtype(np.uint32)), impl=kind)
         case {"list": items}:
-            return [_tree(item, group) for item in items]
+            return [_tree(item, group, read) for item in items]
         case {"tuple": items}:
-            return tuple(_tree(item, group) for item in items)
+            return tuple(_tree(item, group, read) for item in items)
         case {"dict": items}:
             return each(items)
         case {"OrderedDict": items}:

@@ -29,7 +29,8 @@ class WeightedDraws:
     same thing, and count equally; where θ was fixed and the same for all, draws of all chains count by their weights.
     A chain that stood `still` does not count, unless all did.
 
-    draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored.
+    draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored. Those of a
+        run with a checkpoint are on disk, and `positions` reads them.
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
     virials: (x − c)·∇U(x) / (dτ) at each kept draw, whose mean is 1 in equilibrium; None for a kernel that is exact at
         any step size, or cannot tell.
@@ -70,7 +71,8 @@ class WeightedDraws:
     target: Target | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"target": None}
+        in_memory = None if self.draws is None else self.positions
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"draws": in_memory, "target": None}
 
     @property
     def chains(self) -> int:
@@ -251,11 +253,11 @@ class WeightedDraws:
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))
         return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.positions)
 
-    @property
+    @cached_property
     def positions(self) -> Position:
-        """The stored draws; raises if there are none."""
+        """The stored draws in memory; raises if there are none."""
         require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
-        return self.draws
+        return jax.tree.map(np.asarray, self.draws)
 
 
 def apply(function: Callable[[Any], Any], positions: Position) -> Any:

@@ -1,56 +1,45 @@
 """A run of a given kernel, around the compiled loop: threads, segments, collecting, failures."""
 
-import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from contourmc._core.compiling import call_compiled
 from contourmc._core.layout import Layout, layout_of
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
-from contourmc.engine.loop import Segment, Span, compile_segment, empty_draws
+from contourmc.engine.groups import grouped, no_draws, start_chains, threads
+from contourmc.engine.kept_draws import KeptDraws
+from contourmc.engine.length import Length
+from contourmc.engine.loop import Segment, Span, compile_segment
 from contourmc.engine.pace import Pace
-from contourmc.engine.plan import Build, is_large, make_plan
+from contourmc.engine.plan import is_large, make_plan
 from contourmc.engine.recorder import read_mark, trajectory_of
 from contourmc.engine.run import Report, Run
-from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined, on_host, start_chain
+from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined, on_host
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
 
-MOST_GROUPS = 32  # calls of the program in a segment
 
+class SavedRun(NamedTuple):
+    """What a checkpoint of a run holds: its state, how many steps it is to make, and the time that it took."""
 
-@dataclass(frozen=True)
-class Length:
-    """How long a run is and what it keeps.
-
-    steps: of each chain.
-    burn_in: steps at the start that no draw or estimate uses.
-    thin: steps for each kept draw.
-    steps_before: steps made before this run, which count in the step numbers that it reports.
-    """
-
+    state: RunState
     steps: int
-    burn_in: int
-    thin: int
-    steps_before: int = 0
-
-    def draws_after(self, step: int) -> int:
-        """How many draws have been kept after a step."""
-        return max(step - self.burn_in, 0) // self.thin
+    seconds: float
+    compile_seconds: float
 
 
 class KernelRun(Run):
@@ -95,11 +84,11 @@ class KernelRun(Run):
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
         self._compiled: list[Any] | None = None
+        self._kept = KeptDraws(length, self._as_positions)
         self._arguments = as_arguments(kernel)
-        arguments = (target, self._arguments, keys, positions, average, kernel_state)
-        chains = call_compiled(_start_chains, *arguments, build=plan.build)
-        groups = _grouped(plan.build, chains)
-        self._state = RunState(0, groups, (_no_draws(target, kernel, plan.build, groups),), (), None)
+        chains = start_chains(plan.build, target, self._arguments, keys, positions, average, kernel_state)
+        groups = grouped(plan.build, chains)
+        self._state = RunState(0, groups, (no_draws(target, kernel, plan.build, groups),), (), None)
 
     @property
     def state(self) -> RunState:
@@ -124,7 +113,7 @@ class KernelRun(Run):
 
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
         """The energies of the draws kept after a step."""
-        return np.concatenate([part.energy for part in self._state.draws], axis=1)[:, self.length.draws_after(step) :]
+        return self._kept.columns(self._state)["/"]["energies"][:, self.length.draws_after(step) :]
 
     def replace_states(self, states: Sequence[Any]) -> None:
         """Go on from other states of the kernel, stacked as in each group of chains."""
@@ -138,7 +127,7 @@ class KernelRun(Run):
         try:
             programs = self._programs()
             self.compile_seconds += time.perf_counter() - began
-            with ThreadPoolExecutor(min(_cores(), len(self._state.groups))) as pool, self.target.reading():
+            with ThreadPoolExecutor(threads(self._state.groups)) as pool, self.target.reading():
                 while self._state.step < step and self._state.failure is None:
                     self._advance(programs, pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
@@ -147,20 +136,21 @@ class KernelRun(Run):
         finally:
             self.seconds += time.perf_counter() - began - (self.compile_seconds - compiled_before)
 
-    def samples(self) -> Samples:
-        state, length, flattening = self._state, self.length, self.kernel.flattening
-        draws = jax.tree.map(lambda *parts: joined(parts, axis=1), *state.draws)
-        count = draws.energy.shape[1]
+    @property
+    def draws(self) -> int:
+        return self.length.draws_after(self._state.step)
+
+    def samples(self, *, on_disk: bool = True) -> Samples:
+        state, flattening = self._state, self.kernel.flattening
+        columns = self._kept.columns(state, on_disk=on_disk)
+        first = 0 if on_disk else state.stored
         return Samples(
-            draws=self._as_positions(draws.position),
-            target_states=draws.target_state,
-            average=self._averaged(flattening is not None and flattening.fixed) if count else None,
-            energies=draws.energy,
-            log_weights=draws.log_weight,
-            multipliers=draws.multiplier,
-            virials=draws.virial,
-            steps=length.steps_before + length.burn_in + length.thin * (1 + np.arange(count)),
-            trajectory=trajectory_of(state, length.steps_before),
+            draws=columns["draws"],
+            target_states=columns["target_states"],
+            average=self._averaged(flattening is not None and flattening.fixed) if self.draws else None,
+            **columns["/"],
+            steps=self._kept.steps(first, self.draws - first),
+            trajectory=trajectory_of(state, self.length.steps_before),
             settings=self.settings,
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
@@ -169,6 +159,29 @@ class KernelRun(Run):
             exact=self.target.exact,
             target=self._target_of_draws(),
         )
+
+    @property
+    def store_name(self) -> str:
+        return self._kept.store_name
+
+    def keep_in(self, folder: Path, number: int = 0) -> None:
+        self._kept.open(folder / f"draws-{number}.zarr", self._state)
+
+    def flush(self) -> None:
+        self._state = self._kept.flushed(self._state)
+
+    def saved(self) -> SavedRun:
+        return SavedRun(self._state, self.steps, self.seconds, self.compile_seconds)
+
+    def restore(self, saved: SavedRun) -> None:
+        state, steps, self.seconds, self.compile_seconds = saved
+        self.lengthen(steps - self.steps)
+        self._state = state._replace(groups=grouped(self.plan.build, state.chains))
+
+    def lengthen(self, steps: int) -> None:
+        self.length = self.length.longer(steps)
+        self.steps += steps
+        self.settings = self.settings | {"steps": self.steps}
 
     def _target_of_draws(self) -> Target | None:
         """The target as a function of a draw, if it is exact and the same for all chains."""
@@ -221,7 +234,7 @@ class KernelRun(Run):
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
         failure = _failure(bad_steps, groups) if bad else None
-        return RunState(last, groups, (*state.draws, *self._kept(parts, last)), marks, failure)
+        return RunState(last, groups, (*state.draws, *self._new_draws(parts, last)), marks, failure, state.stored)
 
     def _segments(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> list[Segment]:
         """One call of the compiled program for each group of chains."""
@@ -239,7 +252,7 @@ class KernelRun(Run):
         self.target.after(state.step // self.plan.build.block * self.plan.build.block)
         return parts
 
-    def _kept(self, parts: list[Segment], last: int) -> list[Draws]:
+    def _new_draws(self, parts: list[Segment], last: int) -> list[Draws]:
         """The complete draws of a segment, of all chains, on the host; an empty list if there are none."""
         count = self.length.draws_after(last) - self.length.draws_after(self._state.step)
         if count == 0:
@@ -262,39 +275,6 @@ class KernelRun(Run):
         return [unstack(self.average, i).finish(one) for i, one in enumerate(one_by_one)]
 
 
-def _start_chains(
-    target: Target, kernel: Kernel, keys: Array, positions: Position, average: Any, kernel_state: Any, *, build: Build
-) -> Chain:
-    """The chains before their first step."""
-
-    def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
-        return start_chain(target, kernel, key, position, average, large=build.large)
-
-    chains = jax.vmap(start, (build.chain_axis, build.chain_axis, 0, 0))(target, average, keys, positions)
-    return chains if kernel_state is None else chains._replace(state=kernel_state)
-
-
-def _grouped(build: Build, chains: Chain) -> tuple[Chain, ...]:
-    """The chains in stacks that one call of the program advances.
-
-    Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
-    vector.
-    """
-    if not build.fuse:
-        return (chains,)
-    host = jax.tree.map(on_host, chains)  # to take parts of arrays on the device, a program would have to be compiled
-    count = chains.health.bad_step.shape[0]
-    size = -(-count // MOST_GROUPS)
-    return tuple(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i : i + size]), host) for i in range(0, count, size))
-
-
-def _no_draws(target: Target, kernel: Kernel, build: Build, groups: tuple[Chain, ...]) -> Draws:
-    """The draws of all chains before the first is kept."""
-    one = jax.eval_shape(lambda chain: empty_draws(target, kernel, build, chain, 0), shape_of_one(groups[0]))
-    count = sum(group.health.bad_step.shape[0] for group in groups)
-    return jax.tree.map(lambda leaf: on_host(jnp.zeros((count, *leaf.shape), leaf.dtype)), one)
-
-
 def _failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:
     """Which chain was the first to meet a number that is not finite, from the chains before that step."""
     chain = int(np.argmin(np.where(bad_steps > 0, bad_steps, np.iinfo(bad_steps.dtype).max)))
@@ -310,7 +290,3 @@ def _note(draws: Draws) -> str:
     uphill = float(np.mean(draws.multiplier < 0))
     energies = f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}"
     return f"{energies} · uphill {uphill:.0%} · weight ESS {share:.0%}"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

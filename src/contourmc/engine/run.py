@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
 from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
+from contourmc.targets.base import Target
 
 # Called after every call of the compiled program: the stage of the run, the steps done, and a note worth watching.
 Report = Callable[[str, int, str], None]
@@ -41,6 +43,14 @@ class OutOfMemoryError(_ErrorWithSamples, MemoryError):
     """
 
 
+class Keeper(ABC):
+    """What writes checkpoints of a run."""
+
+    @abstractmethod
+    def watch(self, run: "Run", report: Report | None) -> AbstractContextManager[Report]:
+        """A context in which the run is advanced, with what it is to call after every call of the program."""
+
+
 class Run(ABC):
     """A run in progress, as `start` gives it:
 
@@ -54,15 +64,24 @@ class Run(ABC):
 
     steps: how many steps each chain makes in total.
     chains: the number of chains.
+    target: what is sampled, as the run evaluates it.
     """
+
+    target: Target
 
     def __init__(self, steps: int, chains: int):
         self.steps, self.chains = steps, chains
         self._resources, self._closed = ExitStack(), False
+        self._reopen: Callable[[], ExitStack] | None = None
+        self._keeper: Keeper | None = None
 
-    def hold(self, resources: ExitStack) -> None:
-        """Keep open what the run needs, such as threads that read data, until the run is closed."""
-        self._resources = resources
+    def hold(self, resources: ExitStack, reopen: Callable[[], ExitStack], keeper: Keeper | None) -> None:
+        """Keep open what the run needs, such as threads that read data, until the run is closed.
+
+        reopen: opens it again, for a run that is extended.
+        keeper: what writes checkpoints; None for a run without.
+        """
+        self._resources, self._reopen, self._keeper = resources, reopen, keeper
 
     @property
     @abstractmethod
@@ -90,12 +109,42 @@ class Run(ABC):
         """What ended the run early, in words; empty if nothing did."""
 
     @abstractmethod
-    def samples(self) -> Samples:
-        """What has been drawn so far."""
+    def samples(self, *, on_disk: bool = True) -> Samples:
+        """What has been drawn so far; without draws that are on disk if not `on_disk`."""
+
+    @property
+    @abstractmethod
+    def draws(self) -> int:
+        """How many draws of each chain have been kept so far, in memory and on disk."""
 
     @abstractmethod
     def advance_to(self, step: int, report: Report | None) -> None:
         """Advance up to a step, or until the run fails."""
+
+    @abstractmethod
+    def lengthen(self, steps: int) -> None:
+        """Let the run end so many steps later."""
+
+    @property
+    @abstractmethod
+    def store_name(self) -> str:
+        """The name of the store of draws on disk; empty if all are in memory."""
+
+    @abstractmethod
+    def keep_in(self, folder: Path) -> None:
+        """From now on, keep draws in a store on disk in this folder, and only a few in memory."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write the draws in memory to the store on disk, if there is one."""
+
+    @abstractmethod
+    def saved(self) -> Any:
+        """What a checkpoint holds: a pytree from which an equal run goes on as if it were this one."""
+
+    @abstractmethod
+    def restore(self, saved: Any) -> None:
+        """Go on from what `saved` gave, in a run that was started in the same way."""
 
     def advance(self, steps: int | None = None, report: Report | None = None) -> None:
         """Make this many more steps of each chain; by default all that remain.
@@ -110,7 +159,8 @@ class Run(ABC):
             require(remaining > 0, "steps", steps, f"the run has made all of its {self.steps} steps")
             require(not self._closed, "steps", steps, "the run has been closed")
             try:
-                self.advance_to(self.step + min(steps, remaining), report)
+                with nullcontext(report) if self._keeper is None else self._keeper.watch(self, report) as watched:
+                    self.advance_to(self.step + min(steps, remaining), watched)
             except DataError as error:
                 error.samples = self.samples()
                 raise
@@ -125,8 +175,22 @@ class Run(ABC):
         if self.failure:
             raise DivergenceError(self.failure, self.samples())
 
+    def extend(self, steps: int) -> None:
+        """Let the run make this many more steps than it was to make, and go on with `advance`.
+
+        Burn-in and thinning stay as they are, and so do the partition and θ of a run that tuned itself.
+        """
+        steps = require_count("steps", steps, 1, "extend the run by at least 1 step")
+        require(not self.failure, "steps", steps, f"the run has failed: {self.failure}")
+        longest = 2**31 - 1
+        remedy = f"a chain can have at most {longest:,} steps, and the run has {self.steps:,}"
+        require(self.steps + steps <= longest, "steps", steps, remedy)
+        if self._closed and self._reopen is not None:
+            self._resources, self._closed = self._reopen(), False
+        self.lengthen(steps)
+
     def close(self) -> None:
-        """End the threads that read data for the run. Do not advance it after that; its samples remain available."""
+        """End the threads that read data for the run, and let go of its folder; its samples remain available."""
         self._closed = True
         self._resources.close()
 

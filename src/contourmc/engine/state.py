@@ -109,9 +109,10 @@ class Failure(NamedTuple):
 class RunState(NamedTuple):
     """step: how many steps have been made.
     groups: the chains, in stacks that are advanced by one call of the compiled program each.
-    draws: the kept draws, in pieces, with axes (chain, draw).
+    draws: the kept draws that are in memory, in pieces, with axes (chain, draw).
     marks: the trajectory so far.
     failure: what ended the run, or None.
+    stored: how many draws of each chain came before those in memory, and are on disk.
     """
 
     step: int
@@ -119,6 +120,7 @@ class RunState(NamedTuple):
     draws: tuple[Draws, ...]
     marks: tuple[Mark, ...]
     failure: Failure | None
+    stored: int = 0
 
     @property
     def chains(self) -> Chain:

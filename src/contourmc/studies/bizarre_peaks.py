@@ -12,7 +12,7 @@ from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import csgld, ksgld
 from contourmc.problems import GaussianMixture
 from contourmc.problems.gaussian_mixture import bin_probabilities
-from contourmc.sampling import sample
+from contourmc.sampling.sample import sample
 from contourmc.studies.base import Claim, Options, Outcome, Size, Verdict, complete, within
 from contourmc.targets.energies import NoisyEnergy
 

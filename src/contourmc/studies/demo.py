@@ -15,7 +15,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import csgld
 from contourmc.kernels.sgld import sgld
 from contourmc.problems import GaussianMixture
-from contourmc.sampling import sample
+from contourmc.sampling.sample import sample
 from contourmc.studies.base import complete
 from contourmc.targets.energies import NoisyEnergy
 

@@ -21,7 +21,7 @@ from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.schedules import CyclicCosine, Polynomial
 from contourmc.kernels.sgld import sgld
 from contourmc.problems import NineModes
-from contourmc.sampling import sample
+from contourmc.sampling.sample import sample
 from contourmc.studies.base import Claim, Options, Outcome, Size, Verdict, complete, within
 from contourmc.targets.energies import NoisyEnergy
 

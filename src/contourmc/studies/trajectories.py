@@ -11,7 +11,8 @@ from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import csgld
 from contourmc.kernels.sgld import sgld
 from contourmc.problems import GaussianMixture
-from contourmc.sampling import sample, start
+from contourmc.sampling.sample import sample
+from contourmc.sampling.start import start
 from contourmc.studies.base import Claim, Options, Outcome, Verdict, complete, within
 from contourmc.targets.energies import NoisyEnergy
 

@@ -71,6 +71,13 @@ class Target(HoldsArrays, ABC):
         Steps up to the given one will not be made again.
         """
 
+    def data_state(self, step: int) -> Any:
+        """What a checkpoint after a step holds of the data's whereabouts; None for most targets."""
+        return None
+
+    def seek(self, step: int, state: Any) -> None:
+        """In a new session: let the data go on after a step, with what `data_state` gave then."""
+
 
 def check_position(position: Any) -> None:
     """Raise unless the position is a pytree of at least one float array."""
@@ -89,8 +96,7 @@ def check_starts(target: Target, positions: Position, *, per_chain: bool = False
 
     per_chain: whether the target is a stack too, with one for each position.
     """
-    energies, smooth = map(np.asarray, call_compiled(_at_starts, target, positions, per_chain=per_chain))
-    target.after(0)
+    energies, smooth = _evaluated(target, positions, per_chain)
     for chain in np.flatnonzero(~np.isfinite(energies)):
         at = f"a start of chain {chain} with energy {energies[chain]}"
         require(False, "init", at, "start every chain where the energy is finite")
@@ -98,6 +104,17 @@ def check_starts(target: Target, positions: Position, *, per_chain: bool = False
         at = f"a start of chain {chain} where the gradient is not finite"
         remedy = "start elsewhere, or check the energy: the derivatives of √|x|, |x|**0.5 or jnp.linalg.norm fail at 0"
         require(False, "init", at, remedy)
+
+
+def energies_at(target: Target, positions: Position, *, per_chain: bool) -> np.ndarray:
+    """The energies at stacked positions, of a target with noise those of its first step."""
+    return _evaluated(target, positions, per_chain)[0]
+
+
+def _evaluated(target: Target, positions: Position, per_chain: bool) -> tuple[np.ndarray, np.ndarray]:
+    energies, smooth = call_compiled(_at_starts, target, positions, per_chain=per_chain)
+    target.after(0)
+    return np.asarray(energies), np.asarray(smooth)
 
 
 def first_step(target: Target, position: Position) -> tuple[Any, Any]:

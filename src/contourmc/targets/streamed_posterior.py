@@ -40,6 +40,10 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
                 for rows in random.permutation(N).reshape(-1, n):
                     yield x[rows], y[rows]
 
+    A run that is resumed from a checkpoint reads on where it was. A loader with a state (`state_dict` and
+    `load_state_dict`, as torchdata's StatefulDataLoader; or an iterator with `get_state` and `set_state`, as Grain's)
+    is set to it; from any other, the batches that the run has already had are read again and skipped.
+
     If the loader fails, the run raises a `DataError`, which names the batch and carries the draws so far.
     """
 
@@ -87,6 +91,12 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
 
     def after(self, step: int) -> None:
         self._data.after(step)
+
+    def data_state(self, step: int) -> Any:
+        return self._data.reader.state(step)
+
+    def seek(self, step: int, state: Any) -> None:
+        self._data.reader.seek(step, state)
 
     @property
     def _data(self) -> HostData:

@@ -39,3 +39,9 @@ class WrappedTarget(Target, arrays=("target",)):
 
     def after(self, step: int) -> None:
         self.target.after(step)
+
+    def data_state(self, step: int) -> Any:
+        return self.target.data_state(step)
+
+    def seek(self, step: int, state: Any) -> None:
+        self.target.seek(step, state)

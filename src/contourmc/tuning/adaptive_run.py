@@ -13,32 +13,22 @@ The run is a state machine. At each goal, a step that its state names, it decide
 """
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.pytrees import Position, shape_of_one
+from contourmc._core.pytrees import Position
 from contourmc.draws.basins import Basins
 from contourmc.draws.samples import Samples
-from contourmc.draws.trajectory import Trajectory
-from contourmc.engine.kernel_run import KernelRun, Length
-from contourmc.engine.plan import is_large
-from contourmc.engine.recorder import trajectory_of
+from contourmc.engine.kernel_run import KernelRun, SavedRun
+from contourmc.engine.length import Length
+from contourmc.engine.no_samples import no_samples
 from contourmc.engine.run import Report, Run
-from contourmc.engine.state import gather
 from contourmc.flattening.partition import Partition
-from contourmc.flattening.theta import LogTheta
-from contourmc.kernels.adjusted import Adjusted
-from contourmc.kernels.basin_shapes import basin_shapes
 from contourmc.kernels.contour import Contour, ContourState
-from contourmc.kernels.dynamics import Flattenable
-from contourmc.kernels.jumps import Jumps
-from contourmc.kernels.langevin import Langevin
-from contourmc.kernels.scale import Factor
-from contourmc.kernels.schedules import Polynomial
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
 from contourmc.tuning import pilot
@@ -52,15 +42,27 @@ from contourmc.tuning.adaptive_state import (
     AdaptiveState,
     Extension,
 )
-from contourmc.tuning.conclusions import Bins, Conclusions, conclude
+from contourmc.tuning.chosen_kernel import chosen_kernel
+from contourmc.tuning.conclusions import Bins, conclude
 from contourmc.tuning.rebinning import bins_to_add, rebin
-from contourmc.tuning.varied_step import VariedStep
+from contourmc.tuning.shared_theta import met, with_mean_theta
 
-OMEGA = Polynomial(scale=10.0, power=0.6, offset=100.0)
 RELEARN = 2  # how many times θ may be learnt again
 
 # The state, and the run that advances its chains; None in the pilot.
 Now = tuple[AdaptiveState, KernelRun | None]
+
+
+class SavedAdaptiveRun(NamedTuple):
+    """What a checkpoint holds: how many steps the whole run is to make, its state, the run that advances the chains and
+    its thinning, and the seconds of sampling and of compilation before that run.
+    """
+
+    steps: int
+    state: AdaptiveState
+    run: SavedRun | None
+    thin: int
+    past: tuple[float, float]
 
 
 class AdaptiveRun(Run):
@@ -85,6 +87,7 @@ class AdaptiveRun(Run):
         self.given_step, self.follow = step_size, partition is None
         self.average, self.store, self.settings = average, store, {} if settings is None else settings
         self._past_seconds = self._past_compile_seconds = 0.0  # of the pilot and of finished stages
+        self._folder: Path | None = None  # for draws on disk
         self._plan = pilot.plan_pilot(target, self.chains, length.steps // 10, step_size)
         bins = None if partition is None else Bins(partition.low, partition.width, partition.bins)
         # Everything that changes is one pair, replaced as a whole: an interruption finds it before or after a change.
@@ -135,20 +138,70 @@ class AdaptiveRun(Run):
             if run.step == state.goal and not run.failure:
                 self._now = self._at_goal(state, run)
 
-    def samples(self) -> Samples:
+    def lengthen(self, steps: int) -> None:
         state, run = self._now
-        settings = self.settings | self.state.describe(None if run is None else self._kernel(state))
+        self.steps += steps
+        self.length = self.length.longer(steps)
+        self.settings = self.settings | {"steps": self.steps}
+        if run is not None and state.stage == SAMPLING:
+            run.lengthen(steps)
+            self._now = self._onward(state, run)
+
+    @property
+    def store_name(self) -> str:
+        run = self._now[1]
+        return "" if run is None else run.store_name
+
+    def keep_in(self, folder: Path) -> None:
+        self._folder = folder
+        state, run = self._now
+        if run is not None and state.stage == SAMPLING:
+            run.keep_in(folder, state.relearnt)
+
+    def flush(self) -> None:
+        run = self._now[1]
+        if run is not None:
+            run.flush()
+
+    def saved(self) -> SavedAdaptiveRun:
+        state, run = self._now
+        past = self._past_seconds, self._past_compile_seconds
+        if run is None:
+            return SavedAdaptiveRun(self.steps, state, None, 0, past)
+        return SavedAdaptiveRun(self.steps, state, run.saved(), run.plan.thin, past)
+
+    def restore(self, saved: SavedAdaptiveRun) -> None:
+        steps, state, inside, thin, (self._past_seconds, self._past_compile_seconds) = saved
+        self.lengthen(steps - self.steps)
+        if inside is None:
+            self._now = state, None
+            return
+        average = self.average if state.stage == SAMPLING else None
+        run = self._start(state, inside.state.chains.state, inside.steps, thin=thin, average=average)
+        run.restore(inside)
+        self._now = state, run
+        if self._folder is not None:
+            self.keep_in(self._folder)
+
+    @property
+    def draws(self) -> int:
+        run = self._now[1]
+        return 0 if run is None else run.draws
+
+    def samples(self, *, on_disk: bool = True) -> Samples:
+        state, run = self._now
+        settings: dict[str, Any] = self.settings | self.state.describe(None if run is None else self._kernel(state))
         settings["automatic"]["one_start"] = all(np.all(leaf == leaf[:1]) for leaf in jax.tree.leaves(self.starts))
         seconds, compile_seconds = self._past_seconds, self._past_compile_seconds
         stage, unfinished = STAGES[state.stage], self.step < self.steps and not self.failure
         if run is None:
-            return _no_samples(
-                self.starts if self.store else None, self.starts, self.step, settings=settings, seconds=seconds,
+            return no_samples(
+                self.starts, self.step, store=self.store, settings=settings, seconds=seconds,
                 compile_seconds=compile_seconds, interrupted=unfinished, stage=stage,
             )  # fmt: skip
         found = state.found
         minima = None if found is None else Basins(found.minima, found.minimum_energies, found.scale, found.factor)
-        drawn = run.samples()
+        drawn = run.samples(on_disk=on_disk)
         assert drawn.flattening is not None
         return replace(
             drawn, flattening=replace(drawn.flattening, automatic=self.follow), settings=settings, stage=stage,
@@ -176,7 +229,7 @@ class AdaptiveRun(Run):
         """Let the chains meet or look at the energies; then go on, extend the partition, or change the stage."""
         sampling = state.stage == SAMPLING
         if not sampling:
-            run.replace_states(_met(run))
+            run.replace_states(met(run))
         if run.step < state.look:
             return self._onward(state, run)
         state = state._replace(looks=state.looks + 1)
@@ -224,10 +277,12 @@ class AdaptiveRun(Run):
 
     def _begin_sampling(self, state: AdaptiveState, run: KernelRun) -> Now:
         """Sample to the end, with θ fixed as it was learnt."""
-        kernel_state = _with_mean_theta(run)
+        kernel_state = with_mean_theta(run)
         state = self._past(state, run)._replace(stage=SAMPLING, looks=0)
         steps = self.steps - state.spent
         new = self._start(state, kernel_state, steps, thin=self.length.thin, average=self.average)
+        if self._folder is not None:
+            new.keep_in(self._folder, state.relearnt)
         return self._onward(state._replace(look=0), new)
 
     def _start(
@@ -242,20 +297,7 @@ class AdaptiveRun(Run):
         )
 
     def _kernel(self, state: AdaptiveState) -> Contour:
-        """The kernel of a stage: chains learn θ, or sample with θ fixed."""
-        assert state.bins is not None
-        omega = OMEGA if state.stage == LEARNING else None
-        return Contour(self._dynamics(state.found), state.bins.partition, omega=omega)
-
-    def _dynamics(self, found: Conclusions | None) -> Flattenable:
-        """How the chains move; if there are several basins and energies are exact, they also jump."""
-        size = self.given_step if found is None else found.step_size
-        assert size is not None
-        if found is None or not self.target.exact:
-            return Langevin(size, 1.0, pilot.MOMENTUM)
-        scale = found.scale if found.factor is None else Factor(jnp.asarray(found.factor, jnp.result_type(float)))
-        adjusted = Adjusted(VariedStep(size), 1.0, pilot.MOMENTUM, scale)
-        return adjusted if found.means is None else Jumps(adjusted, basin_shapes(found.means, found.factors))
+        return chosen_kernel(state, self.given_step, exact=self.target.exact)
 
     def _past(self, state: AdaptiveState, run: KernelRun) -> AdaptiveState:
         """Add up the time and steps of a run before the next one begins."""
@@ -270,50 +312,4 @@ def _start_chains(kernel: Contour, positions: Position) -> ContourState:
     return jax.vmap(kernel.init)(positions)
 
 
-def _met(run: KernelRun) -> list[ContourState]:
-    """The chains, in their groups, with the mean of what they have learnt: θ ← Σ_c θ_c / C."""
-    groups = run.state.groups
-    levels, offset = gather(groups, lambda chain: chain.state.theta)
-    together = np.logaddexp.reduce(levels + offset[:, None])
-    together = (together - np.logaddexp.reduce(together)).astype(levels.dtype)
-
-    def meet(state: ContourState) -> ContourState:
-        theta = state.theta
-        levels = jnp.asarray(np.broadcast_to(together, theta.levels.shape))
-        return state._replace(theta=LogTheta(levels, jnp.asarray(np.zeros(theta.offset.shape, levels.dtype))))
-
-    return [meet(group.state) for group in groups]
-
-
-def _with_mean_theta(run: KernelRun) -> ContourState:
-    """The chains, with the mean of log θ over the second half of learning, which has less noise than the last."""
-    kernel_state: ContourState = run.state.chains.state
-    trajectory = trajectory_of(run.state)
-    assert trajectory.theta is not None
-    late = np.log(np.maximum(trajectory.theta[:, trajectory.steps > trajectory.steps[-1] // 2], 1e-300))
-    levels, offset = kernel_state.theta
-    mean = late.mean(axis=(0, 1))
-    mean = (mean - np.logaddexp.reduce(mean)).astype(levels.dtype)
-    theta = LogTheta(jnp.asarray(np.broadcast_to(mean, levels.shape)), jnp.asarray(np.zeros_like(offset)))
-    return kernel_state._replace(theta=theta, visits=jnp.asarray(np.zeros_like(kernel_state.visits)))
-
-
 _fold_in = jax.jit(jax.vmap(jax.random.fold_in, (0, None)))
-
-
-def _no_samples(stored: Position | None, positions: Position, step: int, **fields: Any) -> Samples:
-    """The samples of a run that has drawn nothing yet."""
-    column = np.zeros((jax.tree.leaves(positions)[0].shape[0], 0), jnp.result_type(float))
-    centre = None if is_large(shape_of_one(positions)) else jax.tree.map(np.asarray, positions)
-    means = jax.tree.map(lambda leaf: leaf[:, None], centre)
-    log_weights = np.full((len(column), 1), -np.inf)
-    squares = jax.tree.map(np.zeros_like, means)
-    return Samples(
-        draws=jax.tree.map(lambda leaf: np.asarray(leaf)[:, None][:, :0], stored),
-        energies=column,
-        log_weights=column,
-        multipliers=column,
-        steps=np.zeros(0, int),
-        trajectory=Trajectory(np.array([step]), log_weights, means, squares, centre, None, None),
-        **fields,
-    )

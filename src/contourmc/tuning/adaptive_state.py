@@ -66,7 +66,7 @@ class AdaptiveState(NamedTuple):
         """With the next goal of a run that has made `step` of its `steps` steps, and makes them in such blocks."""
         look = self.look
         if step >= look:
-            look = step + (steps - step) // ((LOOKS if self.stage == SAMPLING else ROUNDS) - self.looks)
+            look = step + (steps - step) // max(1, (LOOKS if self.stage == SAMPLING else ROUNDS) - self.looks)
         if self.stage == SAMPLING:
             return self._replace(look=look, goal=look)
         apart = max(1, steps // MEETINGS)

@@ -15,7 +15,7 @@ from contourmc._core.progress import Progress
 from contourmc._core.pytrees import position_size, unstack
 from contourmc.engine.run import Run
 from contourmc.predictions.classification import ClassificationAverage
-from contourmc.sampling import start
+from contourmc.sampling.start import start
 from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES, Length
 from contourmc.studies.cifar.augmentation import Augmentation
 from contourmc.studies.cifar.network import ImageLikelihood, ResNet

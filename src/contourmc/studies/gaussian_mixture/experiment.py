@@ -10,7 +10,7 @@ from contourmc.flattening.theta import Scheme
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import csgld, ksgld
 from contourmc.problems import GaussianMixture
-from contourmc.sampling import start
+from contourmc.sampling.start import start
 from contourmc.studies.base import Size
 from contourmc.targets.energies import NoisyEnergy
 

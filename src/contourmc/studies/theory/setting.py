@@ -11,7 +11,7 @@ from contourmc.flattening.theta import Scheme
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import Weights
 from contourmc.problems import GaussianMixture
-from contourmc.sampling import sample
+from contourmc.sampling.sample import sample
 from contourmc.studies.base import complete
 from contourmc.targets.energies import NoisyEnergy
 

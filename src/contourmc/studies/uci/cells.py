@@ -20,7 +20,7 @@ from contourmc.kernels.schedules import Polynomial
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
 from contourmc.predictions.regression import RegressionAverage
-from contourmc.sampling import sample
+from contourmc.sampling.sample import sample
 from contourmc.studies import datasets
 from contourmc.studies.base import complete
 from contourmc.targets.likelihoods import GaussianLikelihood

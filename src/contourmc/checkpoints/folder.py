@@ -1,0 +1,107 @@
+"""The folder of a run: what is in it, and who may write to it.
+
+run.json         what the run is: its settings, and those of the target and the kernel
+call.pkl         the call that made it, for `resume`
+lock             held by the process that runs it, and by none once that has ended
+states/          the last two checkpoints, by Orbax
+draws-0.zarr/    the draws, for xarray and `Samples.open`; another number after θ was learnt again
+samples.nc       all else that `Samples` has, as of the last checkpoint
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from contourmc._core.checks import require
+from contourmc.checkpoints.identity import Identity, differences
+
+FORMAT = 1
+_ELSEWHERE = "Choose another folder"
+
+
+class RunFolder:
+    """path: of the folder, which need not exist yet."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self._file = self.path / "run.json"
+        require(not self.path.exists() or self.path.is_dir(), "checkpoint", str(path), f"it is a file. {_ELSEWHERE}")
+
+    @property
+    def states(self) -> Path:
+        return self.path / "states"
+
+    @property
+    def call(self) -> Path:
+        return self.path / "call.pkl"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """A context in which no other process can run this folder; raises if another one does.
+
+        The system unlocks it when the process ends, however it ends.
+        """
+        from filelock import FileLock, Timeout
+
+        file = self.path / "lock"
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            held = FileLock(file).acquire(blocking=False)
+        except Timeout:
+            remedy = "another process is running it: wait for it or end it; `contourmc show` tells how far it is"
+            raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
+        except OSError as error:
+            remedy = f"it cannot be written: {error.strerror or error}. {_ELSEWHERE}"
+            raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
+        try:
+            with held:
+                yield
+        finally:
+            if not self._file.exists():  # the run did not begin, or its folder is gone
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+                    self.path.rmdir()
+
+    def is_locked(self) -> bool:
+        """Whether a process is running it."""
+        try:
+            with self.lock():
+                return False
+        except ValueError:
+            return True
+
+    def read(self) -> tuple[Identity, int] | None:
+        """What the run is that is there, and how many steps it is to make; None for a new folder.
+
+        Raises for a folder that belongs to something else.
+        """
+        if not self._file.exists():
+            others = [entry.name for entry in self.path.iterdir() if entry.name != "lock"] if self.path.exists() else []
+            remedy = f"it holds other files, such as {others[0]}, and no run. {_ELSEWHERE}" if others else ""
+            require(not others, "checkpoint", str(self.path), remedy)
+            return None
+        try:
+            content = json.loads(self._file.read_text(encoding="utf-8"))
+            version, identity, steps = content["format"], content["run"], content["steps"]
+        except (ValueError, KeyError, TypeError):
+            remedy = f"its run.json is not that of a run. {_ELSEWHERE}"
+            raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
+        remedy = f"it has format {version}, and this version of contourmc reads format {FORMAT}"
+        remedy += ": use a newer version" if version > FORMAT else ": resume it with the version that wrote it"
+        require(version == FORMAT, "checkpoint", str(self.path), remedy)
+        return identity, steps
+
+    def write(self, identity: Identity, steps: int) -> None:
+        """Write down what the run is, and how many steps it is to make, which may be more than it was planned for."""
+        aside = self._file.with_suffix(".new")
+        content = {"format": FORMAT, "steps": steps, "run": identity}
+        aside.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        aside.replace(self._file)
+
+    def require_same(self, before: Identity, now: Identity) -> None:
+        """Raise, naming what differs, unless both are the same run."""
+        found = differences(before, now)
+        more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+        remedy = f"it holds another run: {'; '.join(found[:3])}{more}. Repeat the call that made it, or choose another"
+        require(not found, "checkpoint", str(self.path), f"{remedy} folder")

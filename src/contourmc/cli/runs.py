@@ -1,0 +1,145 @@
+"""Runs of the user's own energies: `contourmc sample`, `resume` and `show`."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contourmc.cli.loading import load_function
+from contourmc.cli.output import console, output_folder, stop, stop_interrupted, tell_written
+
+if TYPE_CHECKING:
+    from contourmc import Samples
+
+RUN = "run"  # the folder of the checkpoints, in that of the results
+
+
+def sample(
+    target: Annotated[str, typer.Argument(help="FILE.py:NAME, the file and the name of the energy function in it.")],
+    init: Annotated[str, typer.Option(help="Where the chains start: 0.0, or [0.0, 1.5], or a name in the file.")],
+    steps: Annotated[
+        int, typer.Option(min=1000, help="Steps of each chain, including the pilot's; more than before: go on.")
+    ] = 100_000,
+    chains: Annotated[int, typer.Option(min=1, help="How many chains to run.")] = 10,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="The folder for the files; by default results/NAME.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Begin anew, and replace an earlier run in the folder.")
+    ] = False,
+) -> None:
+    """Sample your own energy function; the step size and the energy bins are found on the way.
+
+    The function takes a position (a JAX array, or any pytree of them) and returns minus the log density, up to a
+    constant. For example, if mine.py holds
+
+        import jax.numpy as jnp
+
+        def energy(x):
+            return 8 * jnp.sum((x**2 - 1) ** 2)
+
+    run: contourmc sample mine.py:energy --init "[1.0, 1.0]". It writes report.md, picture.png, summary.json and
+    draws.nc (for xarray, or Samples.load).
+
+    If the run is cut, the same command, or contourmc resume DIR, goes on where it was; with more --steps it goes on
+    beyond its end.
+    """
+    from contourmc import sample as sample_energy
+
+    folder = out or Path("results") / target.split(":")[-1]
+    if force:
+        _remove(folder / RUN)
+    elif (folder / "summary.json").exists() and not (folder / RUN).exists():
+        stop(f"{folder} already holds results (summary.json); choose another --out, or add --force to replace them")
+
+    def run() -> "Samples":
+        energy, start = load_function(target, init)
+        return sample_energy(
+            energy, init=start, steps=steps, chains=chains, seed=seed, checkpoint=folder / RUN, checkpoint_every=60.0
+        )
+
+    _reported(folder, f"{target}, from {init}", run, f"target={target!r}")
+
+
+def resume(
+    folder: Annotated[Path, typer.Argument(help="The folder of the run: --out of contourmc sample, or a checkpoint.")],
+    steps: Annotated[int | None, typer.Option(min=1000, help="Steps in total, to extend the run.")] = None,
+) -> None:
+    """Go on with a run that was cut, and write its report."""
+    from contourmc import resume as resume_run
+
+    place = _place_of(folder)
+    _reported(folder, f"The run in {folder}", lambda: resume_run(place, steps=steps), f"folder={str(folder)!r}")
+
+
+def show(
+    folder: Annotated[Path, typer.Argument(help="The folder of the run: --out of contourmc sample, or a checkpoint.")],
+) -> None:
+    """Print where a run stands and what it has found so far, also while another process runs it."""
+    from contourmc import Samples
+    from contourmc.checkpoints.folder import RunFolder
+
+    place = RunFolder(_place_of(folder))
+    try:
+        found = place.read()
+        if found is None:
+            stop(f"{folder} holds no run")
+        running = "is running" if place.is_locked() else "is not running"
+        samples = Samples.open(place.path)
+    except ValueError as error:
+        stop(str(error))
+    done, steps = int(samples.trajectory.steps[-1]), found[1]
+    at = f"at its last checkpoint it had made {done:,} of {steps:,} steps of {samples.chains} chains ({samples.stage})"
+    console.print(f"The run {running}; {at}, in {samples.seconds:.1f} s.", soft_wrap=True)
+    if samples.energies.shape[1] == 0 or samples.stage != "sampling":
+        console.print("It has no draws yet.")
+        return
+    console.print(str(samples.summary()), soft_wrap=True)
+    console.print(str(samples.diagnose()), soft_wrap=True)
+
+
+def _place_of(folder: Path) -> Path:
+    """The folder of the checkpoints, which may be below the one that was given."""
+    return folder / RUN if (folder / RUN / "run.json").exists() else folder
+
+
+def _remove(place: Path) -> None:
+    """Delete an earlier run, unless another process is running it."""
+    from contourmc.checkpoints.folder import RunFolder
+
+    if not place.exists():
+        return
+    run = RunFolder(place)
+    try:
+        run.read()  # or it is not ours
+        with run.lock():
+            shutil.rmtree(place)
+    except (ValueError, OSError) as error:
+        stop(str(error))
+
+
+def _reported(folder: Path, title: str, run: Callable[[], "Samples"], what: str) -> None:
+    """Make a run, and write its report to the folder."""
+    from contourmc import DivergenceError
+    from contourmc.checkpoints.termination import STATUS as TERMINATED
+    from contourmc.report import write_report
+
+    go_on = f"To go on: contourmc resume {folder}"
+    with output_folder(folder, "", force=True) as place:
+        try:
+            samples = run()
+        except (ValueError, DivergenceError) as error:
+            stop(str(error))
+        except SystemExit as error:
+            if error.code == TERMINATED:
+                console.print(f"Terminated; a checkpoint was written. {go_on}", soft_wrap=True)
+                raise typer.Exit(TERMINATED) from None
+            stop(f"{what} is not possible: it calls sys.exit({error.code!r}), which ends the command")
+        if samples.energies.shape[1] == 0:
+            stop_interrupted(f"before the first draw, so no report was written. {go_on}")
+        files = write_report(samples, place, title)
+        console.print(files[0].read_text(encoding="utf-8").split("![the run]")[0].rstrip(), soft_wrap=True)
+        tell_written(files)
+        if samples.interrupted:
+            stop_interrupted(f"these are the draws so far. {go_on}")

@@ -1,0 +1,69 @@
+"""The chains before their first step, in groups that one call of the compiled program advances."""
+
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from contourmc._core.compiling import call_compiled
+from contourmc._core.pytrees import Position, shape_of_one
+from contourmc.engine.loop import empty_draws
+from contourmc.engine.plan import Build
+from contourmc.engine.state import Chain, Draws, on_host, start_chain
+from contourmc.kernels.base import Kernel
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target
+
+MOST_GROUPS = 32  # calls of the program in a segment
+
+
+def start_chains(
+    build: Build,
+    target: Target,
+    kernel: Kernel,
+    keys: Array,
+    positions: Position,
+    average: Average | None,
+    kernel_state: Any = None,
+) -> Chain:
+    """A stack of chains at stacked positions, with a key for each; `kernel_state` is None for `kernel.init` there."""
+    return call_compiled(_start_chains, target, kernel, keys, positions, average, kernel_state, build=build)
+
+
+def _start_chains(
+    target: Target, kernel: Kernel, keys: Array, positions: Position, average: Any, kernel_state: Any, *, build: Build
+) -> Chain:
+    def start(target: Target, average: Average | None, key: Array, position: Position) -> Chain:
+        return start_chain(target, kernel, key, position, average, large=build.large)
+
+    chains = jax.vmap(start, (build.chain_axis, build.chain_axis, 0, 0))(target, average, keys, positions)
+    return chains if kernel_state is None else chains._replace(state=kernel_state)
+
+
+def grouped(build: Build, chains: Chain) -> tuple[Chain, ...]:
+    """The chains in stacks that one call of the program advances.
+
+    Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
+    vector.
+    """
+    if not build.fuse:
+        return (chains,)
+    host = jax.tree.map(on_host, chains)  # to take parts of arrays on the device, a program would have to be compiled
+    count = chains.health.bad_step.shape[0]
+    size = -(-count // MOST_GROUPS)
+    return tuple(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i : i + size]), host) for i in range(0, count, size))
+
+
+def no_draws(target: Target, kernel: Kernel, build: Build, groups: tuple[Chain, ...]) -> Draws:
+    """The draws of all chains before the first is kept."""
+    one = jax.eval_shape(lambda chain: empty_draws(target, kernel, build, chain, 0), shape_of_one(groups[0]))
+    count = sum(group.health.bad_step.shape[0] for group in groups)
+    return jax.tree.map(lambda leaf: on_host(jnp.zeros((count, *leaf.shape), leaf.dtype)), one)
+
+
+def threads(groups: tuple[Chain, ...]) -> int:
+    """How many threads advance the groups: at most one for each core that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, len(groups))

@@ -1,0 +1,100 @@
+"""The arguments of `sample`: what is possible, and what is chosen where nothing is given."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from contourmc._core.checks import require, require_count, require_number
+from contourmc._core.pytrees import Position, position_size
+from contourmc.flattening.partition import Partition
+from contourmc.kernels.base import Kernel
+from contourmc.predictions.average import Average
+from contourmc.targets.base import Target, check_position
+from contourmc.targets.minibatch import MiniBatchTarget
+
+
+def choose_thin(thin: int | None, kept: int, positions: Position, averaged: bool, store: bool) -> int:
+    """The steps for each kept draw: as given, or chosen so that the draws fit into memory."""
+    if thin is None:
+        room = 2**28 // position_size(positions) if store else 10_000
+        thin = max(1, kept // min(100 if averaged else 10_000, max(1, room)))
+    thin = require_count("thin", thin, 1, "give 1 or more")
+    require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, so that no draw would be kept")
+    if store:
+        leaves = jax.tree.leaves(positions)
+        needed = kept // thin * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+        there = _memory()
+        remedy = f"the draws would take {needed / 2**30:,.1f} GiB, and there are {there / 2**30:,.1f} in this machine:"
+        require(needed < there, "thin", thin, f"{remedy} give a larger thin, fewer chains, or store=False")
+    return thin
+
+
+def _memory() -> float:
+    """The memory of this machine in bytes; infinite if it does not say."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return float("inf")
+    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def as_averages(average: Any, listed: bool) -> list[Average]:
+    """The averages as a list, which they are given as if targets are."""
+    given = [] if average is None else list(average) if isinstance(average, (list, tuple)) else [average]
+    remedy = "give an Average, such as ClassificationAverage(...), or a list of them with a list of targets"
+    right = all(isinstance(one, Average) for one in given) and (listed or not isinstance(average, (list, tuple)))
+    require(right, "average", [type(one).__name__ for one in given], remedy)
+    return given
+
+
+def check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int | None) -> None:
+    """Raise unless a list of `count` targets comes with a kernel, and with the same number of chains and averages."""
+    require(count > 0, "target", [], "a list needs at least one target")
+    require(kernel is not None, "kernel", kernel, "a list of targets needs a kernel, such as csgld(...)")
+    remedy = f"there are {count} targets in the list, one for each chain"
+    require(chains is None or chains == count, "chains", chains, f"{remedy}: give as many chains, or leave it out")
+    given = len(averages) if isinstance(averages, Sequence) else type(averages).__name__
+    require(averages is None or given == count, "average", given, f"{remedy}: give a list of as many averages, or none")
+
+
+def check_automatic(target: Target, partition: Any, step_size: Any, steps: int, burn_in: int) -> None:
+    """Raise for settings with which a run cannot tune itself."""
+    bins = isinstance(partition, Partition) or (isinstance(partition, str) and partition == "auto")
+    require(bins, "partition", partition, 'give Partition(low=…, width=…, bins=…), or "auto"')
+    given = not (isinstance(step_size, str) and step_size == "auto")
+    if given:
+        require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
+    remedy = "a target with a state needs a kernel, such as csghmc(...)"
+    require(target.init() is None, "kernel", None, remedy)
+    if isinstance(target, MiniBatchTarget) and not target.exact:
+        remedy = "the noise of mini-batches hides the energies by which a run tunes itself. Give a kernel, such as"
+        size = "η/N, for a learning rate η of the mean loss; see docs/networks.md"
+        few = "Or put all data in one batch, which needs none"
+        require(False, "kernel", None, f"{remedy} sgld({0.1 / target.size:.2g}) or csghmc: step size {size}. {few}")
+    remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
+    require(target.exact or given, "step_size", step_size, remedy)
+    remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"
+    require(steps >= 1000, "steps", steps, remedy)
+    remedy = f"a run that tunes itself needs at least a fifth of its {steps} steps for that"
+    require(5 * burn_in >= steps, "burn_in", burn_in, remedy)
+
+
+def starting_positions(init: Any, keys: Array, per_chain: bool) -> Position:
+    """The starting positions, stacked along a leading chain axis."""
+    chains = keys.shape[0]
+    if callable(init):
+        init = jax.vmap(init)(jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31))
+        check_position(init)
+        return init
+    check_position(init)
+    # As NumPy arrays, whose types are definite: Python's floats would need a separate compilation.
+    init = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), init)
+    if not per_chain:
+        return jax.tree.map(lambda leaf: jnp.asarray(np.broadcast_to(leaf, (chains, *leaf.shape))), init)
+    for leaf in jax.tree.leaves(init):
+        remedy = f"with per_chain_init every leaf needs a leading axis of {chains}, one entry for each chain"
+        require(leaf.ndim > 0 and leaf.shape[0] == chains, "init", f"a leaf of shape {leaf.shape}", remedy)
+    return jax.tree.map(jnp.asarray, init)

@@ -1,0 +1,142 @@
+"""A run with a folder: the same call again goes on with the run that is there."""
+
+import pickle
+import sys
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from contourmc._core.checks import require, require_number
+from contourmc._core.describe import describe
+from contourmc._core.pytrees import Position, named_leaves, shape_of_one
+from contourmc.checkpoints.folder import RunFolder
+from contourmc.checkpoints.identity import Identity, plain
+from contourmc.checkpoints.keeper import FolderKeeper
+from contourmc.checkpoints.packing import structures_of
+from contourmc.engine.run import Run
+from contourmc.sampling.prepared import Prepared
+from contourmc.targets.base import energies_at
+from contourmc.targets.streamed_posterior import StreamedPosterior
+from contourmc.targets.wrapped import WrappedTarget
+
+NEEDED = ("orbax.checkpoint", "zarr", "xarray", "h5netcdf", "filelock", "cloudpickle")
+
+
+class KeptRun:
+    """call: the arguments of `start`, but for those about checkpoints.
+    every: the least seconds between two checkpoints.
+    """
+
+    def __init__(self, folder: str | Path, every: float, call: dict[str, Any]):
+        require_number("checkpoint_every", every, "give seconds, such as 60.0", positive=False)
+        missing = [name for name in NEEDED if find_spec(name.split(".")[0]) is None]
+        remedy = f"{', '.join(missing)} not installed: pip install 'contourmc[checkpoints]'"
+        require(not missing, "checkpoint", str(folder), remedy)
+        self._folder, self._every, self._call = RunFolder(folder), every, call
+        self._before: tuple[Identity, int] | None = None
+
+    def lock(self) -> AbstractContextManager[Any]:
+        """A context in which no other process runs this folder."""
+        return self._folder.lock()
+
+    def planned(self) -> dict[str, Any]:
+        """The call, with the length that the run in the folder was planned for, which may have been extended since."""
+        self._before = self._folder.read()
+        if self._before is None:
+            return self._call
+        identity, steps = self._before
+        asked = self._call["steps"]
+        remedy = f"the run in {self._folder.path} is to make {steps:,}: give as many, or more to extend it"
+        require(asked >= steps, "steps", asked, remedy)
+        length = {name: identity[name] for name in ("burn_in", "thin") if self._call[name] is None}
+        return self._call | length | {"steps": identity["steps"]}
+
+    def keep(self, run: Run, prepared: Prepared) -> FolderKeeper:
+        """Let the run go on where the one in the folder was, if there is one; returns what writes its checkpoints."""
+        identity = _identity(prepared)
+        if self._before is None:
+            self._folder.write(identity, run.steps)
+            _store_call(self._folder, self._call | {"checkpoint_every": self._every})
+        else:
+            self._folder.require_same(self._before[0], identity)
+        keeper = FolderKeeper(self._folder, self._every, _structures(prepared), _probe(prepared))
+        data = keeper.restore(run)
+        if run.step:
+            prepared.target.seek(run.step, data)
+        if self._call["steps"] > run.steps:
+            run.lengthen(self._call["steps"] - run.steps)
+            self._folder.write(identity, run.steps)
+        return keeper
+
+
+def stored_call(folder: str | Path, steps: int | None) -> dict[str, Any]:
+    """The arguments of `start` for the run in a folder."""
+    place = RunFolder(folder)
+    require(place.path.is_dir(), "folder", str(folder), "there is no such folder")
+    found = place.read()
+    require(found is not None, "folder", str(folder), "it holds no run; `sample(…, checkpoint=folder)` begins one")
+    assert found is not None
+    remedy = "the call could not be kept in it: repeat the call of `sample`, with this folder as its checkpoint"
+    require(place.call.exists(), "folder", str(folder), remedy)
+    try:
+        path, pickled = pickle.loads(place.call.read_bytes())
+        sys.path += [entry for entry in path if entry not in sys.path]  # for modules beside the user's own
+        call = pickle.loads(pickled)
+    except Exception as error:
+        message = f"its call cannot be read here ({type(error).__name__}: {error}): repeat the call of `sample`"
+        raise ValueError(f"folder={str(folder)!r} is not possible: {message}") from error
+    return call | {"steps": found[1] if steps is None else steps, "checkpoint": folder}
+
+
+def _store_call(folder: RunFolder, call: dict[str, Any]) -> None:
+    """Keep the call for `resume`, unless it holds what cannot be pickled."""
+    import cloudpickle
+
+    try:
+        content = pickle.dumps((sys.path, cloudpickle.dumps(call)))
+    except Exception:  # of any kind: objects of the user's may raise what they like
+        return
+    folder.call.write_bytes(content)
+
+
+def _identity(prepared: Prepared) -> Identity:
+    kernel, positions = prepared.kernel, prepared.positions
+    return plain(
+        prepared.settings
+        | prepared.described
+        | {
+            "kernel": "none: the run tunes itself" if kernel is None else describe(kernel),
+            "partition": describe(prepared.partition),
+            "step_size": prepared.step_size,
+            "store": prepared.store,
+            "precision": str(jnp.result_type(float)),
+            "position": {name: f"{leaf.dtype}{list(leaf.shape[1:])}" for name, leaf in named_leaves(positions).items()},
+        }
+    )
+
+
+def _structures(prepared: Prepared) -> list[Any]:
+    """Those of the pytrees in the state of the run that are the user's."""
+    target, average = prepared.target, prepared.average
+    state = target.init()
+    sums = None if average is None else jax.eval_shape(average.init)
+    return structures_of(shape_of_one(prepared.positions), state, target.drawn(state), sums)
+
+
+def _probe(prepared: Prepared) -> Any:
+    """The energies at stacked positions; None for a loader, whose first batch cannot be had again."""
+    target = prepared.target
+    while isinstance(target, WrappedTarget):
+        target = target.target
+    if isinstance(target, StreamedPosterior):
+        return None
+
+    def probe(positions: Position) -> np.ndarray:
+        return energies_at(prepared.target, positions, per_chain=prepared.per_chain)
+
+    return probe

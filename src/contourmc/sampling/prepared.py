@@ -1,0 +1,138 @@
+"""A run that has been asked for: its arguments checked, what was not given chosen, its functions traced."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from contourmc._core.checks import require, require_count, require_seed
+from contourmc._core.describe import describe
+from contourmc._core.pytrees import Position, shape_of_one, stack
+from contourmc.engine.kernel_run import KernelRun
+from contourmc.engine.length import Length
+from contourmc.engine.run import Run
+from contourmc.flattening.partition import Partition
+from contourmc.kernels.base import Kernel
+from contourmc.kernels.traced import trace_schedules
+from contourmc.predictions.average import Average
+from contourmc.predictions.traced import trace_average
+from contourmc.sampling.arguments import as_averages, check_automatic, check_lists, choose_thin, starting_positions
+from contourmc.targets.base import Target
+from contourmc.targets.energies import as_target
+from contourmc.targets.traced import trace_target
+from contourmc.tuning.adaptive_run import AdaptiveRun
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """target, average: as the run evaluates them; stacks if each chain has its own.
+    kernel: None for a run that tunes itself.
+    partition, step_size: what the user gave to such a run.
+    positions, keys: of each chain, stacked.
+    store: whether positions are stored.
+    per_chain: whether each chain has its own target and average.
+    settings: what `Samples.settings` will hold.
+    described: the target and the average as plain data.
+    """
+
+    target: Target
+    average: Average | None
+    kernel: Kernel | None
+    partition: Partition | None
+    step_size: float | None
+    positions: Position
+    keys: Array
+    length: Length
+    store: bool
+    per_chain: bool
+    settings: dict[str, Any]
+    described: dict[str, Any]
+
+    def run(self) -> Run:
+        """Before its first step."""
+        if self.kernel is None:
+            return AdaptiveRun(
+                self.target, self.positions, self.keys, self.length, average=self.average, store=self.store,
+                settings=self.settings, partition=self.partition, step_size=self.step_size,
+            )  # fmt: skip
+        return KernelRun(
+            self.target, trace_schedules(self.kernel), self.positions, self.keys, self.length, average=self.average,
+            store=self.store, per_chain=self.per_chain, settings=self.settings | {"kernel": describe(self.kernel)},
+        )  # fmt: skip
+
+
+def prepare(
+    *,
+    target: Any,
+    init: Any,
+    steps: int,
+    kernel: Kernel | None,
+    partition: Any,
+    step_size: Any,
+    chains: int | None,
+    seed: int,
+    burn_in: int | None,
+    thin: int | None,
+    per_chain_init: bool,
+    average: Any,
+    store: bool,
+) -> Prepared:
+    """Of the arguments of `sample`; raises if they are not possible."""
+    per_chain = isinstance(target, (list, tuple))
+    if per_chain:
+        check_lists(len(target), average, kernel, chains)
+        chains = len(target)
+    targets = [as_target(one) for one in (target if per_chain else [target])]
+    averages = as_averages(average, per_chain)
+    fits = kernel is None or isinstance(kernel, Kernel)
+    require(fits, "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...), or none")
+    steps = require_count("steps", steps, 1, "a run needs at least 1 step")
+    require(steps < 2**31, "steps", steps, "a chain can have at most 2,147,483,647 steps")
+    chains = require_count("chains", 4 if chains is None else chains, 1, "a run needs at least 1 chain")
+    share = 0.1 if kernel is not None else 0.3
+    burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
+    require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
+    if kernel is None:
+        check_automatic(targets[0], partition, step_size, steps, burn_in)
+    else:
+        for argument, value in (("partition", partition), ("step_size", step_size)):
+            remedy = "it belongs to the kernel: give it there, or give no kernel"
+            require(isinstance(value, str) and value == "auto", argument, value, remedy)
+
+    seed = require_seed(seed)
+    keys = _fold_in_each(_root(seed), np.arange(chains))
+    positions = starting_positions(init, keys, per_chain_init)
+    thin = choose_thin(thin, steps - burn_in, positions, bool(averages), store)
+    settings = {
+        "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
+        "target": describe(targets[0]),
+    }  # fmt: skip
+    one = shape_of_one(positions)
+    traced = [trace_target(each, one) for each in targets]
+    drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
+    added = [trace_average(each, one, drawn) for each in averages]
+    return Prepared(
+        target=stack("target", traced) if per_chain else traced[0],
+        average=stack("average", added) if per_chain and added else added[0] if added else None,
+        kernel=kernel,
+        partition=partition if isinstance(partition, Partition) else None,
+        step_size=None if isinstance(step_size, str) else float(step_size),
+        positions=positions,
+        keys=keys,
+        length=Length(steps, burn_in, thin),
+        store=store,
+        per_chain=per_chain,
+        settings=settings,
+        described={"target": [*map(describe, targets)], "average": [*map(describe, averages)]},
+    )
+
+
+def _root(seed: int) -> Array:
+    """The key of a seed; JAX makes keys of 32 bits, and the others are folded in."""
+    key = jax.random.key(np.uint32(seed % 2**32))
+    return jax.random.fold_in(key, np.uint32(seed >> 32)) if seed >> 32 else key
+
+
+_fold_in_each = jax.jit(jax.vmap(jax.random.fold_in, (None, 0)))

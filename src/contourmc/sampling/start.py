@@ -1,0 +1,70 @@
+"""`start`: the run that `sample` makes, step by step."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Literal
+
+from contourmc._core.compilation_cache import use_compilation_cache
+from contourmc.engine.run import Run
+from contourmc.flattening.partition import Partition
+from contourmc.kernels.base import Kernel
+from contourmc.predictions.average import Average
+from contourmc.sampling.kept_run import KeptRun
+from contourmc.sampling.prepared import prepare
+from contourmc.targets.base import Target, check_starts
+from contourmc.targets.energies import Energy
+
+
+def start(
+    target: Target | Energy | Sequence[Target],
+    *,
+    init: Any,
+    steps: int,
+    kernel: Kernel | None = None,
+    partition: Partition | Literal["auto"] = "auto",
+    step_size: float | Literal["auto"] = "auto",
+    chains: int | None = None,
+    seed: int = 0,
+    burn_in: int | None = None,
+    thin: int | None = None,
+    per_chain_init: bool = False,
+    average: Average | Sequence[Average] | None = None,
+    store: bool = True,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = 60.0,
+) -> Run:
+    """The run that `sample` makes, before its first step: advance it, and look at its samples in between.
+
+        run = cm.start(energy, init=0.0, steps=100_000)
+        run.advance(10_000)
+        run.samples().mean()
+
+    All arguments are those of `sample`.
+    """
+    use_compilation_cache()
+    call: dict[str, Any] = dict(
+        target=target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size, chains=chains,
+        seed=seed, burn_in=burn_in, thin=thin, per_chain_init=per_chain_init, average=average, store=store,
+    )  # fmt: skip
+    with ExitStack() as resources:
+        kept = None if checkpoint is None else KeptRun(checkpoint, checkpoint_every, call)
+        if kept is not None:
+            resources.enter_context(kept.lock())
+            call = kept.planned()
+        prepared = prepare(**call)
+        resources.enter_context(prepared.target.session())
+        check_starts(prepared.target, prepared.positions, per_chain=prepared.per_chain)
+        run = prepared.run()
+        keeper = None if kept is None else kept.keep(run, prepared)
+
+        def reopen() -> ExitStack:
+            with ExitStack() as again:
+                if kept is not None:
+                    again.enter_context(kept.lock())
+                again.enter_context(prepared.target.session())
+                prepared.target.seek(run.step, None)
+                return again.pop_all()
+
+        run.hold(resources.pop_all(), reopen, keeper)
+    return run
