@@ -51,7 +51,7 @@ class WeightedDraws:
         part of files, pickles and comparisons.
     """
 
-    draws: Position
+    draws: Any  # a Position, whose arrays may be on disk (`StoredArray`)
     energies: Float[np.ndarray, "chains draws"]
     log_weights: Float[np.ndarray, "chains draws"]
     multipliers: Float[np.ndarray, "chains draws"]
