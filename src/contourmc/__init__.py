@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from contourmc._core.info import Info
+from contourmc._core.processes import distributed
 from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
 from contourmc.engine.run import DivergenceError, OutOfMemoryError, Run
@@ -71,6 +72,7 @@ __all__ = [
     "contour",
     "csghmc",
     "csgld",
+    "distributed",
     "jumps",
     "ksgld",
     "langevin",

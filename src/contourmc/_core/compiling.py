@@ -11,6 +11,9 @@ from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding
+
+from contourmc._core.mesh import chosen_device
 
 Result = TypeVar("Result")
 _LOG = logging.getLogger(__name__)
@@ -29,16 +32,25 @@ _CPU_OPTIONS: dict[Effort, tuple[dict[str, Any], ...]] = {
 def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -> Callable[..., Any] | None:
     """A function compiled for such arguments, here and now, or taken from an earlier call with equal ones.
 
-    Only shapes and types of the arguments matter. None if the compiler refuses to make a single kernel. The program may
-    be called from other threads, which do not share this one's JAX configuration.
+    Only shapes and types of the arguments matter, and how they lie on a mesh of devices. None if the compiler refuses
+    to make a single kernel. The program may be called from other threads, which do not share this one's JAX
+    configuration.
     """
     leaves, structure = jax.tree.flatten(arguments)
-    return _compile(function, effort, structure, tuple(jax.typeof(leaf) for leaf in leaves), tuple(static.items()))
+    types = tuple((jax.typeof(leaf), _on_mesh(leaf)) for leaf in leaves)
+    return _compile(function, effort, structure, types, tuple(static.items()), chosen_device())
+
+
+def _on_mesh(leaf: Any) -> NamedSharding | None:
+    sharding = getattr(leaf, "sharding", None)
+    return sharding if isinstance(sharding, NamedSharding) else None
 
 
 @lru_cache(maxsize=64)
-def _compile(function: Any, effort: Effort, structure: Any, types: tuple[Any, ...], static: tuple[Any, ...]) -> Any:
-    leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in types]
+def _compile(
+    function: Any, effort: Effort, structure: Any, types: tuple[Any, ...], static: tuple[Any, ...], device: Any
+) -> Any:
+    leaves = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) for leaf, sharding in types]
 
     # A new function: JAX keeps what it compiled as long as the function lives, and after hundreds of programs the
     # system has no more room for them.

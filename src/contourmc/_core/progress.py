@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from contourmc._core.processes import is_first
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
@@ -12,12 +14,12 @@ COMPILING = "compiling …"  # the note while a run waits for the compiler
 class Progress:
     """Steps done, time elapsed and remaining, steps per second of all chains, and a note.
 
-    It is shown if standard error is a terminal, or if `show` is true.
+    It is shown if standard error is a terminal, or if `show` is true; of several processes by the first.
     """
 
     def __init__(self, steps: int, chains: int, show: bool | None):
         self._steps, self._chains = steps, chains
-        self._show = sys.stderr.isatty() if show is None else show
+        self._show = is_first() and (sys.stderr.isatty() if show is None else show)
         self._bar: RichProgress | None = None
 
     def __enter__(self) -> "Progress":

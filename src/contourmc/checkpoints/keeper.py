@@ -15,7 +15,8 @@ from contourmc.checkpoints.folder import RunFolder
 from contourmc.checkpoints.states import States
 from contourmc.checkpoints.termination import STATUS, Termination, heeding_termination
 from contourmc.draws.run_files import write_summary
-from contourmc.engine.run import Keeper, Report, Run
+from contourmc.engine.run import Keeper, Run
+from contourmc.engine.together import Report
 
 MOST_TIME = 0.02  # of a run, for its checkpoints
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from contourmc._core.compiling import call_compiled
+from contourmc._core.mesh import deal
 from contourmc._core.pytrees import Position, shape_of_one
 from contourmc.engine.loop import empty_draws
 from contourmc.engine.plan import Build
@@ -46,8 +47,10 @@ def grouped(build: Build, chains: Chain) -> tuple[Chain, ...]:
     """The chains in stacks that one call of the program advances.
 
     Chains that are one CPU kernel each run on separate threads, a few in each call if there are many; others are one
-    vector.
+    vector. Chains on several devices are one stack.
     """
+    if build.mesh is not None:
+        return (deal(build.mesh, chains),)
     if not build.fuse:
         return (chains,)
     host = jax.tree.map(on_host, chains)  # to take parts of arrays on the device, a program would have to be compiled

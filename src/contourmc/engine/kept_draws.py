@@ -1,4 +1,7 @@
-"""The draws that a run has kept: those in its state, which are in memory, and those that are on disk."""
+"""The draws that a run has kept: those in its state, which are in memory, and those that are on disk.
+
+Of several processes each has the draws of its own chains in memory, and all can read the store on disk.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Int
 
+from contourmc._core.processes import joined_rows
 from contourmc.draws.draw_store import Columns, DrawStore
 from contourmc.engine.length import Length
 from contourmc.engine.state import Draws, RunState, joined
@@ -46,12 +50,18 @@ class KeptDraws:
         rest = jax.tree.map(lambda leaf: leaf[:, whole:].copy(), draws)
         return state._replace(draws=(rest,), stored=state.stored + whole)
 
+    def energies(self, state: RunState) -> np.ndarray:
+        """Of all draws, (chain, draw)."""
+        energies = {"/": {"energies": joined_rows(_in_memory(state).energy)}}
+        whole = energies if self._disk is None else self._disk.with_rest(state.stored, energies)
+        return whole["/"]["energies"]
+
     def columns(self, state: RunState, *, on_disk: bool = True) -> Columns:
         """All draws, by the names that they have in `Samples`, or only those in memory.
 
         Positions on disk are read when they are used.
         """
-        columns = self._columns_of(_in_memory(state))
+        columns = jax.tree.map(joined_rows, self._columns_of(_in_memory(state)))
         return self._disk.with_rest(state.stored, columns) if self._disk is not None and on_disk else columns
 
     def steps(self, first: int, count: int) -> Int[np.ndarray, " draws"]:

@@ -12,7 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from contourmc._core import mesh
 from contourmc._core.layout import Layout, layout_of
+from contourmc._core.processes import joined_rows, own, own_rows, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
@@ -25,8 +27,9 @@ from contourmc.engine.loop import Segment, Span, compile_segment
 from contourmc.engine.pace import Pace
 from contourmc.engine.plan import is_large, make_plan
 from contourmc.engine.recorder import read_mark, trajectory_of
-from contourmc.engine.run import Report, Run
-from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined, on_host
+from contourmc.engine.run import Run
+from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined
+from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -77,6 +80,7 @@ class KernelRun(Run):
         plan = make_plan(
             shape_of_one(target) if per_chain else target, kernel, shape_of_one(positions), length.steps, length.thin,
             averaged=average is not None, store=store, per_chain=per_chain,
+            mesh=mesh.make_mesh(self.chains, target.batch_parts, calls_host=target.calls_host),
         )  # fmt: skip
         self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
         self.layout: Layout | None = layout  # of positions that are vectors inside the run
@@ -84,11 +88,14 @@ class KernelRun(Run):
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
         self._compiled: list[Any] | None = None
+        self._on_devices: Any = None  # what the program takes besides the chains
         self._kept = KeptDraws(length, self._as_positions)
-        self._arguments = as_arguments(kernel)
-        chains = start_chains(plan.build, target, self._arguments, keys, positions, average, kernel_state)
+        arguments = as_arguments(kernel)
+        chains = start_chains(plan.build, target, arguments, keys, positions, average, kernel_state)
+        self._arguments = mesh.copy(plan.build.mesh, arguments)
         groups = grouped(plan.build, chains)
-        self._state = RunState(0, groups, (no_draws(target, kernel, plan.build, groups),), (), None)
+        none = jax.tree.map(own_rows, no_draws(target, kernel, plan.build, groups))
+        self._state = RunState(0, groups, (none,), (), None)
 
     @property
     def state(self) -> RunState:
@@ -105,7 +112,10 @@ class KernelRun(Run):
 
     @property
     def positions(self) -> Position:
-        return self._as_positions(jax.vmap(self.kernel.draw)(self._state.chains.state))
+        positions = jax.vmap(self.kernel.draw)(self._state.chains.state)
+        if self.plan.build.mesh is not None:
+            positions = jax.tree.map(lambda leaf: jnp.asarray(whole(leaf)), positions)
+        return self._as_positions(positions)
 
     @property
     def target_states(self) -> Any:
@@ -113,11 +123,12 @@ class KernelRun(Run):
 
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
         """The energies of the draws kept after a step."""
-        return self._kept.columns(self._state)["/"]["energies"][:, self.length.draws_after(step) :]
+        return self._kept.energies(self._state)[:, self.length.draws_after(step) :]
 
     def replace_states(self, states: Sequence[Any]) -> None:
         """Go on from other states of the kernel, stacked as in each group of chains."""
-        groups = zip(self._state.groups, states, strict=True)
+        dealt = (mesh.deal(self.plan.build.mesh, state) for state in states)
+        groups = zip(self._state.groups, dealt, strict=True)
         self._state = self._state._replace(groups=tuple(group._replace(state=state) for group, state in groups))
 
     def advance_to(self, step: int, report: Report | None) -> None:
@@ -171,12 +182,17 @@ class KernelRun(Run):
         self._state = self._kept.flushed(self._state)
 
     def saved(self) -> SavedRun:
-        return SavedRun(self._state, self.steps, self.seconds, self.compile_seconds)
+        state = self._state
+        if self.plan.build.mesh is not None:  # all of it, so that it can be dealt to other devices
+            draws = jax.tree.map(joined_rows, state.draws)
+            state = state._replace(groups=(gather(state.groups, lambda chains: chains),), draws=draws)
+        return SavedRun(state, self.steps, self.seconds, self.compile_seconds)
 
     def restore(self, saved: SavedRun) -> None:
         state, steps, self.seconds, self.compile_seconds = saved
         self.lengthen(steps - self.steps)
-        self._state = state._replace(groups=grouped(self.plan.build, state.chains))
+        draws = jax.tree.map(own_rows, state.draws)
+        self._state = state._replace(groups=grouped(self.plan.build, state.chains), draws=draws)
 
     def lengthen(self, steps: int) -> None:
         self.length = self.length.longer(steps)
@@ -205,7 +221,8 @@ class KernelRun(Run):
         return self._compiled
 
     def _compile(self, group: Chain) -> Any:
-        return compile_segment(self.target, self._arguments, self.plan, group, self.average)
+        target, average = self._dealt_arguments()
+        return compile_segment(target, self._arguments, self.plan, group, average)
 
     def _advance(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> None:
         """Make the segment that ends with step `last`; if data cannot be read, up to the step that needs them."""
@@ -242,8 +259,7 @@ class KernelRun(Run):
         numbers = state.step + 1, last, self.length.burn_in, self.plan.thin, self.plan.stretch
         span = Span(*np.array(numbers, np.int32))
 
-        # Here, since threads do not share this one's JAX configuration, by which arrays of NumPy are converted.
-        target, average = jax.tree.map(jnp.asarray, (self.target, self.average))
+        target, average = self._dealt_arguments()
 
         def call(program: Any, group: Chain) -> Segment:
             return jax.block_until_ready(program(target, self._arguments, group, span, average))
@@ -252,12 +268,21 @@ class KernelRun(Run):
         self.target.after(state.step // self.plan.build.block * self.plan.build.block)
         return parts
 
+    def _dealt_arguments(self) -> tuple[Target, Average | None]:
+        """Target and average, on the devices that need them."""
+        if self._on_devices is None:
+            # Here, since threads do not share this one's JAX configuration, by which arrays of NumPy are converted.
+            given = jax.tree.map(jnp.asarray, (self.target, self.average))
+            build = self.plan.build
+            self._on_devices = (mesh.deal if build.per_chain else mesh.copy)(build.mesh, given)
+        return self._on_devices
+
     def _new_draws(self, parts: list[Segment], last: int) -> list[Draws]:
-        """The complete draws of a segment, of all chains, on the host; an empty list if there are none."""
+        """The complete draws of a segment, of the chains of this process, on the host; empty if there are none."""
         count = self.length.draws_after(last) - self.length.draws_after(self._state.step)
         if count == 0:
             return []
-        draws = [jax.tree.map(lambda leaf: on_host(leaf)[:, :count], part.draws) for part in parts]
+        draws = [jax.tree.map(lambda leaf: own(leaf)[:, :count], part.draws) for part in parts]
         return [jax.tree.map(lambda *leaves: joined(leaves), *draws)]
 
     def _as_positions(self, positions: Any) -> Position:

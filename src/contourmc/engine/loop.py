@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec
 from jaxtyping import Array, Int
 
 from contourmc._core.compiling import compile_for
 from contourmc._core.info import Info
+from contourmc._core.mesh import DEVICES, is_mapped
 from contourmc._core.pytrees import Position, unstack
 from contourmc.engine.cpu_single_kernel import fused
 from contourmc.engine.plan import Build, Plan
@@ -44,7 +46,8 @@ class Span(NamedTuple):
 class Segment(NamedTuple):
     """What came of a segment; every leaf but `next_step` has a leading chain axis.
 
-    next_step: the first step that was not made; smaller than asked for if a number was not finite.
+    next_step: the first step that was not made; smaller than asked for if a number was not finite. Devices whose chains
+        do not interact may differ.
     draws: room for kept draws. Entry i is draw i + (the draws complete before the segment).
     """
 
@@ -73,14 +76,34 @@ def run_segment(
 ) -> Segment:
     """The steps of a span, of a stack of chains.
 
-    Ends early, after the block, if a number of any chain is not finite.
+    Ends early, after the block, if a number of any chain is not finite. On several devices each makes the steps of the
+    chains that it has.
     """
+    make = partial(_make_steps, build=build)
+    if build.mesh is None:
+        return make(target, kernel, chains, span, average)
+    dealt, copied = PartitionSpec(DEVICES), PartitionSpec()
+    given = dealt if build.per_chain else copied
+    results: Any = Segment(*(copied, dealt, dealt))  # type: ignore[arg-type]  # where each lies
+    on_devices = jax.shard_map(
+        make, mesh=build.mesh, in_specs=(given, copied, dealt, copied, given), out_specs=results, check_vma=False
+    )
+    return on_devices(target, kernel, chains, span, average)
+
+
+def _make_steps(
+    target: Target, kernel: Kernel, chains: Chain, span: Span, average: Average | None, *, build: Build
+) -> Segment:
+    """`run_segment` on one device."""
     done_before = span.draws_before(span.first)
     no_draws = partial(empty_draws, target, kernel, build)
     draws = jax.vmap(partial(no_draws, capacity=build.capacity))(chains)
 
     def proceed(segment: Segment) -> Array:
-        return (segment.next_step <= span.last) & jnp.all(segment.chains.health.bad_step == 0)
+        bad = jnp.any(segment.chains.health.bad_step > 0)
+        if kernel.interacting and is_mapped(DEVICES):  # or some devices would wait for others that have stopped
+            bad = jax.lax.pmax(bad.astype(jnp.int32), DEVICES) > 0
+        return (segment.next_step <= span.last) & ~bad
 
     def advance(segment: Segment) -> Segment:
         step = segment.next_step

@@ -1,8 +1,12 @@
-"""How many steps a call of the compiled program makes. It follows the clock, but no result depends on it."""
+"""How many steps a call of the compiled program makes.
+
+It follows the clock, of several processes that of the first, but no result depends on it.
+"""
 
 import jax
 import numpy as np
 
+from contourmc._core.processes import from_first
 from contourmc.engine.plan import Plan
 
 # How often the progress bar moves and Ctrl-C takes effect; a GPU, which idles meanwhile, is given 5 times as long.
@@ -36,7 +40,7 @@ class Pace:
         count = int(wanted * steps / seconds)
         if seconds < 5 * wanted:
             count = max(count, 2 * self._count)
-        self._count = int(np.clip(count, least_steps(self._plan), 8 * self._count))
+        self._count = from_first(lambda: int(np.clip(count, least_steps(self._plan), 8 * self._count)))
 
 
 def least_steps(plan: Plan) -> int:

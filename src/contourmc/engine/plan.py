@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from contourmc._core.pytrees import Position, position_size, shape_of_one
 from contourmc.engine.cpu_single_kernel import can_fuse, must_unroll
@@ -34,6 +35,7 @@ class Build:
     large: whether only kept draws are written or summed, since positions are large; else every step is.
     store: whether the positions of kept draws are stored.
     per_chain: whether each chain has its own target and average, stacked along a leading axis.
+    mesh: the devices that chains are dealt to; None for one device.
     """
 
     block: int
@@ -44,6 +46,7 @@ class Build:
     large: bool
     store: bool
     per_chain: bool
+    mesh: Mesh | None
 
     @property
     def chain_axis(self) -> int | None:
@@ -81,6 +84,7 @@ def make_plan(
     averaged: bool = False,
     store: bool = True,
     per_chain: bool = False,
+    mesh: Mesh | None = None,
 ) -> Plan:
     """Sizes by the size of the position, so that noise, draws and trajectory stay within a few MiB each.
 
@@ -124,7 +128,7 @@ def make_plan(
 
     centre = None if large else kernel.draw(state)
     fuse = independent and can_fuse(one_step_of, target, inputs, state, target_state, centre)
-    build = Build(block, rows, capacity, fuse, unroll, large, store, per_chain)
+    build = Build(block, rows, capacity, fuse, unroll, large, store, per_chain, mesh)
     return Plan(build, thin, stretch, steps <= SHORT)
 
 

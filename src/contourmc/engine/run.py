@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,8 @@ from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
 from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
+from contourmc.engine.together import Report, interrupted_together
 from contourmc.targets.base import Target
-
-# Called after every call of the compiled program: the stage of the run, the steps done, and a note worth watching.
-Report = Callable[[str, int, str], None]
 
 
 class _ErrorWithSamples(Exception):  # noqa: N818
@@ -159,7 +157,10 @@ class Run(ABC):
             require(remaining > 0, "steps", steps, f"the run has made all of its {self.steps} steps")
             require(not self._closed, "steps", steps, "the run has been closed")
             try:
-                with nullcontext(report) if self._keeper is None else self._keeper.watch(self, report) as watched:
+                with ExitStack() as contexts:
+                    watched = contexts.enter_context(interrupted_together(report))
+                    if self._keeper is not None:
+                        watched = contexts.enter_context(self._keeper.watch(self, watched))
                     self.advance_to(self.step + min(steps, remaining), watched)
             except DataError as error:
                 error.samples = self.samples()

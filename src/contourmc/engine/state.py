@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from contourmc._core.processes import whole
 from contourmc._core.pytrees import Position, is_key
 from contourmc.draws.trajectory import Stretch
 from contourmc.kernels.base import Kernel
@@ -108,8 +109,9 @@ class Failure(NamedTuple):
 
 class RunState(NamedTuple):
     """step: how many steps have been made.
-    groups: the chains, in stacks that are advanced by one call of the compiled program each.
-    draws: the kept draws that are in memory, in pieces, with axes (chain, draw).
+    groups: the chains, in stacks that are advanced by one call of the compiled program each; on several devices one
+        stack, of which every process holds a part.
+    draws: the kept draws that are in memory, in pieces, with axes (chain, draw); of several processes, each its own.
     marks: the trajectory so far.
     failure: what ended the run, or None.
     stored: how many draws of each chain came before those in memory, and are on disk.
@@ -165,5 +167,6 @@ def joined(leaves: tuple[Array | np.ndarray, ...], axis: int = 0) -> Array | np.
 
 
 def gather(groups: tuple[Chain, ...], part: Callable[[Chain], Any]) -> Any:
-    """A part of every chain, stacked, on the host."""
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *(part(group) for group in groups))
+    """A part of every chain, stacked, on the host; with several processes, of all of them in each."""
+    parts = (jax.tree.map(whole, part(group)) for group in groups)
+    return jax.tree.map(lambda *leaves: joined(leaves), *parts)

@@ -33,11 +33,12 @@ class Rule(ABC):
         index: Int[Array, ""],
         gain: Float[Array, ""],
         log_omega: Float[Array, ""],
-        axis: str | None = None,
+        axis: str | tuple[str, ...] | None = None,
     ) -> LogTheta:
         """θ after one step, with J = `index`, w = e^gain and ω = e^log_omega.
 
-        axis: the mapped axis of chains that share one θ, which then learns from the mean of their steps (ICSGLD).
+        axis: the mapped axis, or axes, of chains that share one θ, which then learns from the mean of their steps
+            (ICSGLD).
         """
         if axis is None:
             return learn(theta, index, gain, log_omega, self.high_order)
@@ -138,7 +139,7 @@ def learn_together(
     index: Int[Array, ""],
     gain: Float[Array, ""],
     log_omega: Float[Array, ""],
-    axis: str,
+    axis: str | tuple[str, ...],
     rho: float = 0.0,
 ) -> LogTheta:
     """`learn` by the mean over the C chains of a mapped axis, which share one θ:
@@ -150,10 +151,11 @@ def learn_together(
     bins, below = jnp.arange(theta.levels.size), log_omega + gain
     above = log_omega + jnp.logaddexp(gain, log_omega + math.log(rho)) if rho else below
     largest = jax.lax.pmax(above, axis)
-    rise = jax.lax.pmean(jnp.where(bins == index, jnp.exp(above - largest), 0.0), axis)
-    step = (
-        jnp.where(bins < index, jnp.exp(below - largest), jnp.exp(above - largest)) if rho else jnp.exp(above - largest)
-    )
-    keep = jnp.log1p(-jnp.exp(largest) * jax.lax.pmean(step, axis))
+    most, least = jnp.exp(above - largest), jnp.exp(below - largest)
+    rise = jnp.where(bins == index, most, 0.0)
+    step = jnp.where(bins < index, least, most) if rho else most[None]
+    # One mean of both: between devices, what counts is how often they wait for one another.
+    rise, step = jnp.split(jax.lax.pmean(jnp.concatenate([rise, step]), axis), [bins.size])
+    keep = jnp.log1p(-jnp.exp(largest) * step)
     levels = jnp.logaddexp(theta.levels + theta.offset + keep, jnp.log(rise) + largest)
     return LogTheta(levels, jnp.zeros_like(theta.offset))

@@ -8,11 +8,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.info import Info
+from contourmc._core.mesh import DEVICES, is_mapped
 from contourmc._core.pytrees import HoldsArrays, Position
 from contourmc.flattening.summary import Flattening
 from contourmc.targets.base import Target
 
-CHAINS = "chains"  # the name of the axis along which chains are mapped
+CHAINS = "chains"  # the name of the axis along which the chains of a device are mapped
+
+
+def chain_axes() -> tuple[str, ...]:
+    """The axes along which all chains lie, as collective operations take them."""
+    return (CHAINS, DEVICES) if is_mapped(DEVICES) else (CHAINS,)
 
 
 class Kernel(HoldsArrays, ABC):

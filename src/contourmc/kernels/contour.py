@@ -16,7 +16,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.flattening.rules import Rule, as_rule
 from contourmc.flattening.summary import Flattening
 from contourmc.flattening.theta import LogTheta, Scheme, at_bin, interpolate, log_theta, normalised
-from contourmc.kernels.base import CHAINS, Kernel
+from contourmc.kernels.base import Kernel, chain_axes
 from contourmc.kernels.dynamics import Flatten, Flattenable, IncrementalDynamics
 from contourmc.kernels.schedules import Polynomial, Schedule, check_schedule, evaluate
 from contourmc.kernels.sghmc import SGHMC
@@ -180,7 +180,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
         if inputs.log_omega is not None:
             rule = as_rule(self.rule)
             gain = rule.gain(theta, index, info.log_weight)
-            theta = rule.update(theta, index, gain, inputs.log_omega, CHAINS if self.shared else None)
+            theta = rule.update(theta, index, gain, inputs.log_omega, chain_axes() if self.shared else None)
         visits = _increment(state.visits, index)
         return ContourState(dynamics, theta, visits), info._replace(bin=index)
 

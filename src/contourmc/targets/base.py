@@ -24,11 +24,15 @@ class Target(HoldsArrays, ABC):
     `class Mine(Target, arrays=("data",))`; everything else is a constant of the program, and must be hashable.
 
     exact: whether both are without noise, so that a Metropolis test makes sense.
+    batch_parts: in how many parts a batch is evaluated, each by a device of its own if there are as many for a chain.
+    calls_host: whether it reads data on the host while the compiled program runs.
     functions: the names of attributes that are functions and matter to `evaluate` only. They are traced anew for every
         run, and programs that compute the same share compiled code.
     """
 
     exact: ClassVar[bool] = False
+    batch_parts: int = 1
+    calls_host: bool = False
     functions: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -49,6 +53,10 @@ class Target(HoldsArrays, ABC):
     def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
         """`evaluate`, with the state before and after."""
         return (*self.evaluate(inputs, position), state)
+
+    def evaluate_part(self, inputs: Any, part: Int[Array, ""], position: Position, state: Any) -> Any:
+        """`evaluate_from`, of one of several `batch_parts`: its energies and gradients add up to those of the batch."""
+        raise NotImplementedError
 
     def drawn(self, state: Any) -> Any:
         """The part of the state that belongs to a draw: it is stored with the draw and passed to an average."""

@@ -8,9 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from contourmc._core.checks import require
+from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
 from contourmc.targets.base import Target
+from contourmc.targets.parts import Evaluated, sum_over_parts, take_part
 
 LogLikelihood = Callable[..., Any]
 LogPrior = Callable[[Any], Array]
@@ -47,16 +48,23 @@ class MiniBatchTarget(Target):
         energy, gradient, _ = self.evaluate_from(inputs, position, self.init())
         return energy, gradient
 
-    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
+    def evaluate_from(self, inputs: Any, position: Position, state: Any) -> Evaluated:
+        if self.batch_parts == 1:
+            return self.evaluate_part(inputs, None, position, state)
+        return sum_over_parts(self.batch_parts, lambda part: self.evaluate_part(inputs, part, position, state))
+
+    def evaluate_part(self, inputs: Any, part: Int[Array, ""] | None, position: Position, state: Any) -> Evaluated:
         chosen, key = inputs
         batch, fine = self.batch(chosen)
         if self.augment is not None:
             batch = self.augment(key, batch)
+        if part is not None:
+            batch = take_part(batch, part, self.batch_size // self.batch_parts)
         scale = self.size / self.batch_size
 
         def energy(position: Position) -> tuple[Float[Array, ""], Any]:
             log_likelihoods, new_state = self._likelihood(position, state, batch)
-            return -scale * jnp.sum(log_likelihoods) - self.log_prior(position), new_state
+            return -scale * jnp.sum(log_likelihoods) - self.log_prior(position) / self.batch_parts, new_state
 
         (value, new_state), gradient = jax.value_and_grad(energy, has_aux=True)(position)
         # A batch that could not be read gives an energy that is not finite, which stops the run.
@@ -66,6 +74,12 @@ class MiniBatchTarget(Target):
         """Raise unless likelihood and prior are functions."""
         for argument in ("log_likelihood", "log_prior"):
             require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
+
+    def check_parts(self) -> None:
+        """Raise unless a batch can be divided into equal parts."""
+        parts = require_count("batch_parts", self.batch_parts, 1, "give 1 or more")
+        remedy = f"a batch of {self.batch_size} cannot be divided into so many equal parts: give a divisor"
+        require(self.batch_size % parts == 0, "batch_parts", parts, remedy)
 
     def check(self, position: Any) -> None:
         """Raise unless the likelihood gives one float for each observation, and the prior a single one."""

@@ -37,6 +37,9 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     snapshot_epochs: after how many epochs the energies of all observations, not augmented, are computed again and kept
         as a control variate: near that position the energy of a batch, and so its bin, has little noise
         (control_variate.py). The gradient does not change. None: no control variate.
+    batch_parts: in how many equal parts a batch is evaluated: side by side, if there are as many devices for each
+        chain, else one after the other, which takes less memory. Batch-norm statistics are those of a part, and the new
+        state is the mean over the parts. See docs/scaling.md.
 
     Unbiased: the mean of Ũ over batches is the energy on all the data, since all choices of n are equally probable.
     """
@@ -50,6 +53,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     state: Any = None
     resident: bool | None = None
     snapshot_epochs: int | None = None
+    batch_parts: int = 1
     size: int = field(init=False)
 
     def __post_init__(self):
@@ -78,11 +82,18 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         for name, value in dict(batch_size=batch_size, resident=resident, data=data, size=size).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
+        self.check_parts()
+        whole = self.batch_parts == 1 or self.snapshot_epochs is None
+        require(whole, "batch_parts", self.batch_parts, "snapshots need batches in one part")
 
     @property
     def exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether every batch is all the data, as they are."""
         return self.batch_size == self.size and not self.replace and self.augment is None and self.state is None
+
+    @property
+    def calls_host(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return isinstance(self.data, HostData)
 
     def init(self) -> Any:
         return self.state if self.snapshot_epochs is None else WithSnapshot(self.state, no_snapshot(self.size))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBa
 class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from batches that a loader makes.
 
-    log_likelihood, log_prior, augment, state: as for a `Posterior`.
+    log_likelihood, log_prior, augment, state, batch_parts: as for a `Posterior`.
     batches: any iterable of batches of n observations each: a PyTorch or Grain loader, a list, or a
         function that gives an iterator, such as a generator function. It is read from the beginning in every run, and
         again whenever it ends; an iterator, which can be read only once, is good for one run.
@@ -47,6 +47,7 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     If the loader fails, the run raises a `DataError`, which names the batch and carries the draws so far.
     """
 
+    calls_host: ClassVar[bool] = True  # pyright: ignore[reportIncompatibleVariableOverride]
     log_likelihood: LogLikelihood
     log_prior: LogPrior
     batches: Iterable[Any] | Callable[[], Iterable[Any]] | HostData
@@ -54,6 +55,7 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     augment: Augment | None = None
     state: Any = None
     prefetch: int = 2
+    batch_parts: int = 1
     batch_size: int = field(init=False)
 
     def __post_init__(self):
@@ -69,6 +71,7 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
         for name, value in dict(prefetch=prefetch, batches=data, size=size, batch_size=first.shape[0]).items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "state", jax.tree.map(jnp.asarray, self.state))
+        self.check_parts()
 
     def prepare(
         self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]

@@ -18,6 +18,14 @@ class WrappedTarget(Target, arrays=("target",)):
     def exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.target.exact
 
+    @property
+    def batch_parts(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.target.batch_parts
+
+    @property
+    def calls_host(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.target.calls_host
+
     def init(self) -> Any:
         return self.target.init()
 

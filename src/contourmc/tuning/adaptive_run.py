@@ -20,13 +20,15 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from contourmc._core.processes import as_in_first
 from contourmc._core.pytrees import Position
 from contourmc.draws.basins import Basins
 from contourmc.draws.samples import Samples
 from contourmc.engine.kernel_run import KernelRun, SavedRun
 from contourmc.engine.length import Length
 from contourmc.engine.no_samples import no_samples
-from contourmc.engine.run import Report, Run
+from contourmc.engine.run import Run
+from contourmc.engine.together import Report
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import Contour, ContourState
 from contourmc.predictions.average import Average
@@ -221,7 +223,7 @@ class AdaptiveRun(Run):
         state = state._replace(pilot=after)
         if after.number < len(self._plan.chunks):
             return state, None
-        found = conclude(self._plan, after)
+        found = as_in_first(conclude(self._plan, after))  # one conclusion for all processes
         bins = found.bins if state.bins is None else state.bins
         return self._begin_learning(state._replace(stage=LEARNING, found=found, bins=bins, spent=found.steps))
 

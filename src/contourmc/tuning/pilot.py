@@ -158,7 +158,7 @@ class PilotPlan:
 
 def plan_pilot(target: Target, chains: int, steps: int, step_size: float | None) -> PilotPlan:
     """The pilot of a run with this many chains, in at most `steps` evaluations for each chain."""
-    budget = steps * chains
+    budget = steps * min(chains, WALKERS)  # more chains than walkers do not make them walk for longer
     # Few different sizes: runs of other lengths mostly find the program compiled.
     chunk = max(size for size in CHUNKS if size == CHUNKS[0] or 400 * size <= budget)
     count = 2 ** round(np.log2(np.clip(budget / (chunk * 100), 1, WALKERS)))

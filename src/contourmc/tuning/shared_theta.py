@@ -34,5 +34,8 @@ def with_mean_theta(run: KernelRun) -> ContourState:
     levels, offset = kernel_state.theta
     mean = late.mean(axis=(0, 1))
     mean = (mean - np.logaddexp.reduce(mean)).astype(levels.dtype)
-    theta = LogTheta(jnp.asarray(np.broadcast_to(mean, levels.shape)), jnp.asarray(np.zeros_like(offset)))
-    return kernel_state._replace(theta=theta, visits=jnp.asarray(np.zeros_like(kernel_state.visits)))
+    theta = LogTheta(
+        jnp.asarray(np.broadcast_to(mean, levels.shape)), jnp.asarray(np.zeros(offset.shape, offset.dtype))
+    )
+    visits = kernel_state.visits
+    return kernel_state._replace(theta=theta, visits=jnp.asarray(np.zeros(visits.shape, visits.dtype)))

@@ -1,0 +1,149 @@
+"""Several processes that make one run together, each with its own devices: what they tell one another.
+
+All of them call these functions in the same order. With a single process they do next to nothing.
+"""
+
+import pickle
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from contourmc._core.pytrees import is_key
+
+Value = TypeVar("Value")
+_FIRST_PACKET = 1024  # bytes
+
+
+def distributed(
+    coordinator_address: str | None = None, num_processes: int | None = None, process_id: int | None = None
+) -> None:
+    """Make this process one of several that make their runs together. Call it first, in each of them.
+
+    Under Slurm, Open MPI and Kubernetes, and on TPUs, nothing has to be given; elsewhere all three: the address
+    (`host:port`) of the first process, how many there are, and the number of this one, from 0. Then every process makes
+    the same calls, such as `sample(…)`, and gets the same result. See docs/scaling.md.
+    """
+    given = (coordinator_address, num_processes, process_id)
+    some = sum(value is not None for value in given)
+    if some not in (0, len(given)):
+        remedy = "give coordinator_address, num_processes and process_id, or none of them"
+        raise ValueError(f"{remedy} where the cluster tells (Slurm, Open MPI, Kubernetes)")
+    try:
+        jax.distributed.initialize(*given)
+    except (RuntimeError, ValueError) as error:
+        remedy = "call it once, before anything else that uses JAX, with the same address in all processes"
+        raise RuntimeError(f"the processes could not be brought together: {error}; {remedy}") from error
+
+
+def several() -> bool:
+    """Whether there is more than one process."""
+    return jax.process_count() > 1
+
+
+def is_first() -> bool:
+    """Whether this is the process that writes files and shows progress."""
+    return jax.process_index() == 0
+
+
+def whole(leaf: Any) -> Any:
+    """All of an array, on the host, also of one whose parts are in other processes; random keys stay keys."""
+    if is_key(leaf):
+        return jax.random.wrap_key_data(jnp.asarray(whole(jax.random.key_data(leaf))), impl=jax.random.key_impl(leaf))
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        return _utilities().process_allgather(leaf, tiled=True)
+    return np.asarray(leaf)
+
+
+def own(leaf: Any) -> Any:
+    """The part of an array, along its first axis, that is in this process, on the host; random keys stay keys."""
+    if is_key(leaf):
+        return jax.random.wrap_key_data(jnp.asarray(own(jax.random.key_data(leaf))), impl=jax.random.key_impl(leaf))
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        parts = {shard.index[0].start or 0: shard.data for shard in leaf.addressable_shards}
+        return np.concatenate([np.asarray(parts[begin]) for begin in sorted(parts)])
+    return np.asarray(leaf)
+
+
+def joined_rows(leaf: Any) -> Any:
+    """What all processes have on the host, one after the other along the first axis."""
+    if not several():
+        return leaf
+    if is_key(leaf):
+        return jax.random.wrap_key_data(jnp.asarray(joined_rows(jax.random.key_data(leaf))), impl=_kind(leaf))
+    return _utilities().process_allgather(np.asarray(leaf), tiled=True)
+
+
+def own_rows(leaf: Any) -> Any:
+    """This process's part, along the first axis, of an array that all have."""
+    each = leaf.shape[0] // jax.process_count()
+    return leaf[jax.process_index() * each : (jax.process_index() + 1) * each] if several() else leaf
+
+
+def any_process(flag: bool) -> bool:
+    """Whether it is true in any process."""
+    return bool(np.any(_utilities().process_allgather(np.array([flag])))) if several() else flag
+
+
+def from_first(make: Callable[[], Value]) -> Value:
+    """What a function gives in the first process, or the error that it raises there; the others do not call it."""
+    if not several():
+        return make()
+    result: tuple[Any, BaseException | None] = None, None
+    if is_first():
+        try:
+            result = make(), None
+        except Exception as error:
+            result = None, error
+    value, error = pickle.loads(_broadcast(pickle.dumps(result)))
+    if error is not None:
+        raise error
+    return value
+
+
+def as_in_first(tree: Value) -> Value:
+    """A pytree that all processes have computed, with the numbers of the first, where they may be rounded otherwise."""
+    if not several():
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    numbers, shape = from_first(lambda: (jax.tree.map(np.asarray, leaves), str(structure)))
+    if shape != str(structure):
+        raise RuntimeError("the processes came to different conclusions: run them on machines of the same kind")
+    kept = [
+        first.item() if isinstance(leaf, (int, float)) else first for first, leaf in zip(numbers, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, kept)
+
+
+def _broadcast(message: bytes) -> bytes:
+    """The message of the first process, in packets of few different sizes: each needs a program of its own."""
+    size, begin = len(message), _FIRST_PACKET - 8
+    packet = np.zeros(_FIRST_PACKET, np.uint8)
+    packet[:8] = np.frombuffer(size.to_bytes(8, "little"), np.uint8)
+    packet[8 : 8 + size] = np.frombuffer(message[:begin], np.uint8)
+    packet = np.asarray(_utilities().broadcast_one_to_all(packet), np.uint8)
+    size, received = int.from_bytes(packet[:8].tobytes(), "little"), packet[8:].tobytes()
+    if size > begin:
+        rest = np.zeros(2 ** (size - begin).bit_length(), np.uint8)
+        if is_first():
+            rest[: size - begin] = np.frombuffer(message[begin:], np.uint8)
+        received += np.asarray(_utilities().broadcast_one_to_all(rest), np.uint8).tobytes()
+    return received[:size]
+
+
+def wait_for_all(what: str) -> None:
+    """Until every process has come here."""
+    if several():
+        _utilities().sync_global_devices(what)
+
+
+def _kind(keys: Any) -> str:
+    return str(jax.random.key_impl(keys))
+
+
+def _utilities() -> Any:
+    from jax.experimental import multihost_utils  # not above: it slows down `import contourmc`
+
+    return multihost_utils
