@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from contourmc._core.checks import require, require_number
+from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
 from contourmc._core.pytrees import Position, named_leaves, shape_of_one
 from contourmc.checkpoints.folder import RunFolder
@@ -50,7 +50,7 @@ class KeptRun:
         if self._before is None:
             return self._call
         identity, steps = self._before
-        asked = self._call["steps"]
+        asked = require_count("steps", self._call["steps"], 1, "a run needs at least 1 step")
         remedy = f"the run in {self._folder.path} is to make {steps:,}: give as many, or more to extend it"
         require(asked >= steps, "steps", asked, remedy)
         length = {name: identity[name] for name in ("burn_in", "thin") if self._call[name] is None}
@@ -101,7 +101,7 @@ def _store_call(folder: RunFolder, call: dict[str, Any]) -> None:
         content = pickle.dumps((sys.path, cloudpickle.dumps(call)))
     except Exception:  # of any kind: objects of the user's may raise what they like
         return
-    folder.call.write_bytes(content)
+    folder.write_call(content)
 
 
 def _identity(prepared: Prepared) -> Identity:
