@@ -39,7 +39,7 @@ def named(x):
         (dict(kernel=cm.sgld(0.01)), "another run: kernel"),
         (
             dict(kernel=cm.csgld(0.02, partition=cm.Partition(0, 0.5, 20))),
-            r"kernel.*step_size was 0.01 and is 0.02 now",
+            "step_size was 0.01 and is 0.02 now",
         ),
         (dict(kernel=None), "tunes itself"),
         (dict(init=jnp.ones(3)), r"position.* was float32\[2\] and is float32\[3\] now"),
@@ -107,7 +107,7 @@ def test_what_is_no_folder_of_a_run_cannot_be_resumed(tmp_path):
     with pytest.raises(ValueError, match="no such folder"):
         cm.resume(tmp_path / "none")
     assert not (tmp_path / "none").exists()
-    with pytest.raises(ValueError, match="it holds no run.*begins one"):
+    with pytest.raises(ValueError, match=r"it holds no run.*begins one"):
         cm.resume(tmp_path)
     with pytest.raises(ValueError, match="no run has written a checkpoint"):
         cm.Samples.open(tmp_path)
@@ -119,7 +119,7 @@ def test_what_is_no_folder_of_a_run_cannot_be_resumed(tmp_path):
 
 def test_a_call_that_cannot_be_read_is_an_error_that_says_so(run):
     (run / "call.pkl").write_bytes(pickle.dumps(([], b"nothing")))
-    with pytest.raises(ValueError, match="its call cannot be read here.*repeat the call of `sample`"):
+    with pytest.raises(ValueError, match=r"its call cannot be read here.*repeat the call of `sample`"):
         cm.resume(run)
     (run / "call.pkl").unlink()
     with pytest.raises(ValueError, match="the call could not be kept in it: repeat the call of `sample`"):

@@ -51,7 +51,7 @@ class RunFolder:
         """
         from filelock import FileLock, Timeout
 
-        file = self.path / "lock"
+        file, new = self.path / "lock", not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             held = FileLock(file).acquire(blocking=False)
@@ -59,6 +59,9 @@ class RunFolder:
             remedy = "another process is running it: wait for it or end it; `contourmc show` tells how far it is"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
         except OSError as error:
+            if new:
+                with suppress(OSError):
+                    self.path.rmdir()
             remedy = f"it cannot be written: {error.strerror or error}. {_ELSEWHERE}"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
         try:
