@@ -34,7 +34,7 @@ MISTAKES: dict[str, Callable[[Checkpoint], Checkpoint]] = {"-": lambda whole: wh
 
 def main() -> None:
     kind, folder, share, broken = sys.argv[1:]
-    kinds.SHARE, keeper.MOST_TIME = float(share), 10.0  # as many checkpoints as there can be
+    kinds.SHARE, keeper.MOST_TIME = float(share), float("inf")  # whatever checkpoints cost
     save = States.save
 
     def tell(self: States, checkpoint: Any, structures: Any) -> None:

@@ -1,4 +1,4 @@
-"""Disks, folders and files that fail: the run goes on or stops with a clear error, and the last good checkpoint stays."""
+"""Disks, folders and files that fail: the run goes on or stops with a clear error; the last good checkpoint stays."""
 
 import errno
 import shutil

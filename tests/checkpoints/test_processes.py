@@ -67,12 +67,11 @@ def test_two_runs_in_one_process_are_refused_too(begin):
 def test_sigterm_writes_a_checkpoint_and_ends_with_the_code_of_schedulers(tmp_path):
     with started(tmp_path / "run") as process:
         process.send_signal(signal.SIGTERM)
-        out, errors = process.communicate(timeout=TIMEOUT)
+        _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 128 + 15, errors
     assert "Traceback" not in errors
-    last = int(out.split()[-1])
-    assert cm.Samples.open(tmp_path / "run").trajectory.steps[-1] <= last
-    assert len(list((tmp_path / "run" / "states").iterdir())) == 2
+    assert cm.Samples.open(tmp_path / "run").interrupted
+    assert list((tmp_path / "run" / "states").iterdir())
 
 
 def test_a_terminated_run_goes_on_bit_for_bit(begin):

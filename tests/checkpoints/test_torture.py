@@ -8,7 +8,7 @@ from benchmarks.torture import kinds
 from benchmarks.torture.digest import digest
 from benchmarks.torture.killing import tortured
 
-SHARE = 0.5  # of the steps of `make torture`
+SHARE = 0.25  # of the steps of `make torture`
 CACHE = Path(__file__).parents[1] / ".compiled"
 
 

@@ -125,9 +125,9 @@ def test_a_folder_without_a_run_is_named(command, tmp_path):
 
 
 def test_sigterm_ends_the_command_with_a_checkpoint(mine, tmp_path):
-    """A run of hours is told to end when it has begun to sample."""
+    """A run of a minute or more is told to end when it has begun to sample."""
     out = tmp_path / "out"
-    words = ["sample", mine, "--init", "1.0", "--chains", "1", "--steps", "2000000000", "--out", str(out)]
+    words = ["sample", mine, "--init", "1.0", "--chains", "1", "--steps", "50000000", "--out", str(out)]
     program = "from contourmc.cli import main; main()"
     process = subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
