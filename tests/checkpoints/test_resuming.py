@@ -8,6 +8,8 @@ from benchmarks.torture.digest import digest
 
 import contourmc as cm
 from contourmc.checkpoints import keeper
+from contourmc.checkpoints.states import States
+from contourmc.tuning.adaptive_state import STAGES
 
 
 def finished(run):
@@ -150,6 +152,18 @@ def test_draws_in_memory_do_not_grow_with_the_run(begin, monkeypatch):
     assert run.samples().energies.shape == (1, 54_000)
     assert run.state.stored > 40_000
     assert held[-1] < 20_000
+
+
+def test_every_change_of_stage_writes_a_checkpoint(begin, monkeypatch):
+    saved, save = [], States.save
+
+    def noted(self, checkpoint, structures):
+        saved.append(STAGES[checkpoint.run.state.stage])
+        save(self, checkpoint, structures)
+
+    monkeypatch.setattr(States, "save", noted)
+    finished(begin(kernel=None, steps=4000, checkpoint_every=1e6))
+    assert saved == ["learning", "sampling", "sampling"]  # the last one is that of the end
 
 
 def test_an_advance_of_a_few_steps_writes_no_checkpoint(begin, tmp_path):

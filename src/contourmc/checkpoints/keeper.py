@@ -102,9 +102,7 @@ class FolderKeeper(Keeper):
             raise SystemExit(STATUS)  # the last checkpoint is written on the way out
         changed = self._stage not in ("", stage)
         self._stage = stage
-        if note == COMPILING:
-            return
-        if changed or time.monotonic() >= self._next:
+        if changed or (note != COMPILING and time.monotonic() >= self._next):
             self._save(run, wait=False)
         elif run.draws - self._flushed > self._most_draws:
             self._attempt(lambda: self._flush(run))
