@@ -19,6 +19,9 @@ from contourmc.draws.run_files import write_summary
 from contourmc.engine.run import Keeper, Report, Run
 
 MOST_TIME = 0.02  # of a run, for its checkpoints
+# By how much the same energies may differ: a GPU's programs differ between processes, and may compute in bfloat16.
+TOLERANCES = {"cpu": 1e-4}
+OTHER_TOLERANCE = 1e-2
 MOST_BYTES = 2**26  # of draws in memory, before they are written to disk without a checkpoint
 
 
@@ -64,7 +67,8 @@ class FolderKeeper(Keeper):
         self._step, self._flushed = run.step, run.draws
         if self._probe is not None and checkpoint.probe is not None:
             now = self._probe(run.positions)
-            same = np.allclose(now, checkpoint.probe, rtol=1e-4, atol=1e-4, equal_nan=True)
+            tolerance = TOLERANCES.get(jax.default_backend(), OTHER_TOLERANCE)
+            same = np.allclose(now, checkpoint.probe, rtol=tolerance, atol=tolerance, equal_nan=True)
             remedy = "the energy is not that of the run in it: where chain 0 is, it was"
             remedy += f" {checkpoint.probe[0]:.6g} and is {now[0]:.6g} now. Give the same target, or another folder"
             require(same, "checkpoint", str(self._folder.path), remedy)

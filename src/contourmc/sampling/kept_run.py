@@ -27,6 +27,11 @@ from contourmc.targets.wrapped import WrappedTarget
 NEEDED = ("orbax.checkpoint", "zarr", "xarray", "h5netcdf", "filelock", "cloudpickle")
 
 
+def missing_packages() -> list[str]:
+    """Which packages are not installed that checkpoints need."""
+    return [name for name in NEEDED if find_spec(name.split(".")[0]) is None]
+
+
 class KeptRun:
     """call: the arguments of `start`, but for those about checkpoints.
     every: the least seconds between two checkpoints.
@@ -34,7 +39,7 @@ class KeptRun:
 
     def __init__(self, folder: str | Path, every: float, call: dict[str, Any]):
         require_number("checkpoint_every", every, "give seconds, such as 60.0", positive=False)
-        missing = [name for name in NEEDED if find_spec(name.split(".")[0]) is None]
+        missing = missing_packages()
         remedy = f"{', '.join(missing)} not installed: pip install 'contourmc[checkpoints]'"
         require(not missing, "checkpoint", str(folder), remedy)
         self._folder, self._every, self._call = RunFolder(folder), every, call
