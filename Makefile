@@ -4,11 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= demo
 
-.PHONY: help demo test lint bench bench-gallery clean
+.PHONY: help demo test lint bench bench-gallery bench-checkpoints torture clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
 demo: $(VENV)/.ready  ## sample the paper's mixture with SGLD and CSGLD; writes $(OUT)/demo.png and results.json
 	$(BIN)/contourmc demo --out $(OUT) --force
@@ -27,6 +27,12 @@ bench: $(VENV)/.bench  ## time per step beside BlackJAX and a C loop, in one run
 
 bench-gallery: $(VENV)/.bench  ## the gallery by contourmc and its peers at equal evaluations: many hours, goes on after a cut; QUICK=--quick: less
 	$(BIN)/python -m benchmarks.gallery $(QUICK)
+
+torture: $(VENV)/.dev  ## kill 100 runs of every kind at random, resume them, and compare the results bit for bit
+	$(BIN)/python -m benchmarks.torture
+
+bench-checkpoints: $(VENV)/.dev  ## what checkpoints cost: time, resuming, memory
+	$(BIN)/python -m benchmarks.checkpoints
 
 clean:  ## remove the virtual environment and the demo's output
 	rm -rf $(VENV) demo

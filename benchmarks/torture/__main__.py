@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.torture.killing import tortured, uninterrupted
+from benchmarks.torture.killing import tortured
 from benchmarks.torture.kinds import KINDS
 
 
@@ -23,15 +23,13 @@ def main(
 ) -> None:
     """Kill runs at random, resume them, and compare the results with those of runs that were left alone."""
     console, random = Console(), np.random.default_rng(seed)
-    found = {kind: [uninterrupted(kind)] for kind in KINDS}
-    done, wrong = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
-    ends = dict.fromkeys(KINDS, 0)
+    whole = {kind: tortured(kind, None, 0, random).digest for kind in KINDS}
+    done, ends, wrong = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, 0)
     while sum(done.values()) < kills:
         kind = min(done, key=lambda name: done[name])
         with tempfile.TemporaryDirectory() as folder:
-            seconds, left = found[kind][0].seconds, kills - sum(done.values())
-            trial = tortured(kind, Path(folder) / "run", min(5, left), 1.5 * seconds, random)
-        same = trial.digest == found[kind][0].digest
+            trial = tortured(kind, Path(folder) / "run", min(5, kills - sum(done.values())), random)
+        same = trial.digest == whole[kind]
         done[kind] += trial.kills
         ends[kind] += 1
         wrong[kind] += not same

@@ -16,7 +16,8 @@ import contourmc as cm
 
 Run = Callable[[Path | None], cm.Samples]
 ROWS, BATCH = 512, 32
-EVERY = 0.02  # seconds between two checkpoints
+EVERY = 0.0  # seconds between two checkpoints
+SHARE = 1.0  # of the steps; tests make fewer
 
 
 class Weights(NamedTuple):
@@ -69,29 +70,30 @@ def posterior(**options: Any) -> cm.Posterior:
 
 def of_posterior(target: Any, checkpoint: Path | None, steps: int = 60_000, **options: Any) -> cm.Samples:
     return cm.sample(
-        target, init=START, steps=steps, kernel=KERNEL, chains=2, thin=20, seed=5, checkpoint=checkpoint,
+        target, init=START, steps=int(SHARE * steps), kernel=KERNEL, chains=2, thin=20, seed=5, checkpoint=checkpoint,
         checkpoint_every=EVERY, **options,
     )  # fmt: skip
 
 
 def automatic(checkpoint: Path | None) -> cm.Samples:
     return cm.sample(
-        wells, init=jnp.ones(3), steps=60_000, seed=1, thin=5, checkpoint=checkpoint, checkpoint_every=EVERY
-    )
+        wells, init=jnp.ones(3), steps=int(SHARE * 60_000), seed=1, thin=5, checkpoint=checkpoint,
+        checkpoint_every=EVERY,
+    )  # fmt: skip
 
 
 def flattened(checkpoint: Path | None) -> cm.Samples:
     kernel = cm.csgld(0.01, partition=cm.Partition(low=0, width=0.5, bins=40), zeta=0.75)
     return cm.sample(
-        lambda x: wells(x["a"]) + wells(x["b"]), init={"a": jnp.ones(2), "b": 1.0}, steps=400_000, kernel=kernel,
-        chains=3, seed=2, thin=40, checkpoint=checkpoint, checkpoint_every=EVERY,
+        lambda x: wells(x["a"]) + wells(x["b"]), init={"a": jnp.ones(2), "b": 1.0}, kernel=kernel,
+        steps=int(SHARE * 400_000), chains=3, seed=2, thin=40, checkpoint=checkpoint, checkpoint_every=EVERY,
     )  # fmt: skip
 
 
 def exchanging(checkpoint: Path | None) -> cm.Samples:
     kernel = cm.replica_exchange(cm.sgld(0.01, 1.0), cm.sgld(0.01, 3.0))
     return cm.sample(
-        wells, init=jnp.ones(2), steps=400_000, kernel=kernel, seed=3, thin=50, checkpoint=checkpoint,
+        wells, init=jnp.ones(2), steps=int(SHARE * 400_000), kernel=kernel, seed=3, thin=50, checkpoint=checkpoint,
         checkpoint_every=EVERY,
     )  # fmt: skip
 
@@ -122,8 +124,9 @@ def several(checkpoint: Path | None) -> cm.Samples:
     x, y = data()
     halves = [posterior(data=(x[rows], y[rows])) for rows in (slice(0, 256), slice(256, 512))]
     return cm.sample(
-        halves, init=START, steps=60_000, kernel=KERNEL, thin=20, seed=6, checkpoint=checkpoint, checkpoint_every=EVERY
-    )
+        halves, init=START, steps=int(SHARE * 60_000), kernel=KERNEL, thin=20, seed=6, checkpoint=checkpoint,
+        checkpoint_every=EVERY,
+    )  # fmt: skip
 
 
 class Loader:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import contourmc as cm
+from contourmc._core.progress import Progress
 from contourmc.cli.main import app
 from contourmc.kernels.schedules import evaluate
 from contourmc.studies.cifar import training
@@ -155,6 +156,46 @@ def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
     again = call(*words)
     assert again.exit_code == 2
     assert "already holds results" in again.output
+
+
+def test_a_run_that_was_cut_goes_on_and_leaves_the_same_record(folder, tmp_path, monkeypatch):
+    """Once before the first evaluation, and once between two; the checkpoints are removed at the end."""
+    monkeypatch.setattr(training, "EVERY", 1)
+
+    def made(out, *more):
+        words = ("--quick", "--data", str(folder), "--out", str(tmp_path / out), *more)
+        return call(*words)
+
+    def record(out):
+        (file,) = (tmp_path / out).glob("*.json")
+        found = json.loads(file.read_text())
+        for name in ("seconds", "compile_seconds"):
+            del found["results"][name]
+        return found
+
+    assert made("whole").exit_code == 0
+    update, steps = Progress.update, []
+
+    def cut(self, stage, step, note=""):
+        update(self, stage, step, note)
+        if step in cuts:
+            cuts.remove(step)
+            raise KeyboardInterrupt
+        steps.append(step)
+
+    monkeypatch.setattr(Progress, "update", cut)
+    cuts = [1, 6]  # five steps an epoch
+    first = made("cut")
+    assert first.exit_code == 130
+    assert "the same command goes on" in first.output
+    second = made("cut")
+    assert second.exit_code == 130
+    assert "after 1 of 2 epochs" in second.output
+    assert made("cut").exit_code == 0
+    assert record("cut") == record("whole")
+    assert [entry["epoch"] for entry in record("cut")["history"]] == [1, 2]
+    assert [path.suffix for path in (tmp_path / "cut").iterdir()] == [".json"]
+    assert "already holds results" in made("cut").output
 
 
 def test_a_record_tells_where_the_chain_has_been(folder, monkeypatch):

@@ -163,6 +163,48 @@ def test_the_study_writes_its_table(data, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "table1.png").stat().st_size > 10_000
 
 
+@pytest.mark.usefixtures("untyped")
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_a_study_that_was_cut_does_not_measure_its_cells_again(data, tmp_path, monkeypatch, end):
+    """Ctrl-C writes what there is; a process that ends otherwise, as by SIGKILL, writes nothing more."""
+    calls, out = [], tmp_path / "out"
+
+    def counted(method, *arguments, **options):
+        calls.append(method)
+        if len(calls) == 5:
+            raise end
+        return invented(method, *arguments, **options)
+
+    monkeypatch.setattr(table, "measure", counted)
+    words = ("--quick", "--data", data, "--out", out)
+    assert call(*words).exit_code in (130, 0)
+    assert len(list((out / "parts").iterdir())) == 4
+    result = call(*words)
+    assert result.exit_code == 0, result.output
+    assert calls == ["SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "SGHMC", "CSGHMC"]
+    cells = json.loads((out / "results.json").read_text())["cells"]["yacht"]
+    assert list(cells) == ["SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "CSGHMC"]
+    assert cells["M-SGD"] is None
+    assert not (out / "parts").exists()
+    assert "already holds results" in call(*words).output
+
+
+@pytest.mark.usefixtures("untyped")
+def test_cells_of_another_length_are_not_taken(data, tmp_path, monkeypatch):
+    calls, out = [], tmp_path / "out"
+
+    def counted(method, *arguments, **options):
+        calls.append(method)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return invented(method, *arguments, **options)
+
+    monkeypatch.setattr(table, "measure", counted)
+    call("--quick", "--data", data, "--out", out, "--epochs", 50)
+    assert call("--quick", "--data", data, "--out", out, "--epochs", 60).exit_code == 0
+    assert calls == ["SGD", "SGLD", "SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "CSGHMC"]
+
+
 def test_missing_data_are_named(tmp_path):
     result = call("--quick", "--data", tmp_path / "nowhere", "--out", tmp_path / "out")
     assert result.exit_code == 2

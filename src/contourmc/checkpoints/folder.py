@@ -17,6 +17,7 @@ from contourmc._core.checks import require
 from contourmc.checkpoints.identity import Identity, differences
 
 FORMAT = 1
+_ASIDE = ".new"  # files that are being written; a process that was killed may leave them
 _ELSEWHERE = "Choose another folder"
 
 
@@ -36,6 +37,12 @@ class RunFolder:
     def call(self) -> Path:
         return self.path / "call.pkl"
 
+    def require_there(self) -> None:
+        """Raise if somebody has removed the folder."""
+        if not self._file.exists():
+            message = f"the folder of the run, {self.path}, is gone, and with it the draws on disk. Begin the run anew"
+            raise FileNotFoundError(message)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """A context in which no other process can run this folder; raises if another one does.
@@ -44,7 +51,7 @@ class RunFolder:
         """
         from filelock import FileLock, Timeout
 
-        file = self.path / "lock"
+        file, new = self.path / "lock", not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             held = FileLock(file).acquire(blocking=False)
@@ -52,6 +59,9 @@ class RunFolder:
             remedy = "another process is running it: wait for it or end it; `contourmc show` tells how far it is"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
         except OSError as error:
+            if new:
+                with suppress(OSError):
+                    self.path.rmdir()
             remedy = f"it cannot be written: {error.strerror or error}. {_ELSEWHERE}"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
         try:
@@ -64,12 +74,16 @@ class RunFolder:
                     self.path.rmdir()
 
     def is_locked(self) -> bool:
-        """Whether a process is running it."""
+        """Whether a process is running it; nothing is written, since the folder may be somebody else's."""
+        from filelock import FileLock, Timeout
+
         try:
-            with self.lock():
+            with FileLock(self.path / "lock").acquire(blocking=False):
                 return False
-        except ValueError:
+        except Timeout:
             return True
+        except OSError:  # who cannot lock it cannot tell
+            return False
 
     def read(self) -> tuple[Identity, int] | None:
         """What the run is that is there, and how many steps it is to make; None for a new folder.
@@ -77,13 +91,14 @@ class RunFolder:
         Raises for a folder that belongs to something else.
         """
         if not self._file.exists():
-            others = [entry.name for entry in self.path.iterdir() if entry.name != "lock"] if self.path.exists() else []
+            names = [entry.name for entry in self.path.iterdir()] if self.path.exists() else []
+            others = [name for name in names if name != "lock" and not name.endswith(_ASIDE)]
             remedy = f"it holds other files, such as {others[0]}, and no run. {_ELSEWHERE}" if others else ""
             require(not others, "checkpoint", str(self.path), remedy)
             return None
         try:
             content = json.loads(self._file.read_text(encoding="utf-8"))
-            version, identity, steps = content["format"], content["run"], content["steps"]
+            version, identity, steps = int(content["format"]), content["run"], content["steps"]
         except (ValueError, KeyError, TypeError):
             remedy = f"its run.json is not that of a run. {_ELSEWHERE}"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
@@ -94,10 +109,18 @@ class RunFolder:
 
     def write(self, identity: Identity, steps: int) -> None:
         """Write down what the run is, and how many steps it is to make, which may be more than it was planned for."""
-        aside = self._file.with_suffix(".new")
         content = {"format": FORMAT, "steps": steps, "run": identity}
-        aside.write_text(json.dumps(content, indent=1), encoding="utf-8")
-        aside.replace(self._file)
+        _write(self._file, json.dumps(content, indent=1).encode())
+
+    def note_steps(self, steps: int) -> None:
+        """Write down how many steps the run is to make, if it has been extended."""
+        found = self.read()
+        if found is not None and found[1] != steps:
+            self.write(found[0], steps)
+
+    def write_call(self, content: bytes) -> None:
+        """Keep the call that made the run."""
+        _write(self.call, content)
 
     def require_same(self, before: Identity, now: Identity) -> None:
         """Raise, naming what differs, unless both are the same run."""
@@ -105,3 +128,10 @@ class RunFolder:
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
         remedy = f"it holds another run: {'; '.join(found[:3])}{more}. Repeat the call that made it, or choose another"
         require(not found, "checkpoint", str(self.path), f"{remedy} folder")
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Write a file as a whole or not at all."""
+    aside = file.with_suffix(_ASIDE)
+    aside.write_bytes(content)
+    aside.replace(file)

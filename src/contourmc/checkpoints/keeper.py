@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from contourmc._core.checks import require
@@ -19,6 +20,10 @@ from contourmc.engine.run import Keeper, Run
 from contourmc.engine.together import Report
 
 MOST_TIME = 0.02  # of a run, for its checkpoints
+# By how much the same energies may differ: a GPU's programs differ between processes, and may compute in bfloat16.
+TOLERANCES = {"cpu": 1e-4}
+OTHER_TOLERANCE = 1e-2
+MOST_BYTES = 2**26  # of draws in memory, before they are written to disk without a checkpoint
 
 
 class Checkpoint(NamedTuple):
@@ -50,33 +55,48 @@ class FolderKeeper(Keeper):
         self._folder, self._every, self._structures, self._probe = folder, every, structures, probe
         self._states = States(folder.states)
         self._next, self._stage, self._step = time.monotonic() + every, "", -1
+        self._flushed = self._most_draws = 0  # draws of each chain on disk; and how many more may be in memory
 
     def restore(self, run: Run) -> Any:
         """Let the run go on from the newest checkpoint; returns the state of its data, and does nothing without one."""
         run.keep_in(self._folder.path)
+        self._most_draws = MOST_BYTES // (16 * run.chains + sum(leaf.nbytes for leaf in jax.tree.leaves(run.positions)))
         checkpoint: Checkpoint | None = self._states.newest(self._structures)
         if checkpoint is None:
             return None
         run.restore(checkpoint.run)
-        self._step = run.step
+        self._step, self._flushed = run.step, run.draws
         if self._probe is not None and checkpoint.probe is not None:
             now = self._probe(run.positions)
-            same = np.allclose(now, checkpoint.probe, rtol=1e-4, atol=1e-4, equal_nan=True)
+            tolerance = TOLERANCES.get(jax.default_backend(), OTHER_TOLERANCE)
+            same = np.allclose(now, checkpoint.probe, rtol=tolerance, atol=tolerance, equal_nan=True)
             remedy = "the energy is not that of the run in it: where chain 0 is, it was"
             remedy += f" {checkpoint.probe[0]:.6g} and is {now[0]:.6g} now. Give the same target, or another folder"
             require(same, "checkpoint", str(self._folder.path), remedy)
         return checkpoint.data
+
+    def require_newest(self) -> None:
+        """Raise if the folder has a checkpoint that is not of this run."""
+        remedy = "another process has gone on with the run since: `resume` it"
+        require(States(self._folder.states).last == self._states.last, "checkpoint", str(self._folder.path), remedy)
 
     @contextmanager
     def watch(self, run: Run, report: Report | None) -> Iterator[Report]:
         with heeding_termination() as termination:
             try:
                 yield lambda stage, step, note: self._after_segment(run, report, termination, stage, step, note)
-            finally:
+                if termination.asked:
+                    raise SystemExit(STATUS)
+            except BaseException:
                 self._save(run, wait=True)
-                self._states.close()
-        if termination.asked:
-            raise SystemExit(STATUS)
+                raise
+
+    def close(self, run: Run) -> None:
+        """Write the last checkpoint, and end the threads that write."""
+        try:
+            self._save(run, wait=True)
+        finally:
+            self._states.close()
 
     def _after_segment(
         self, run: Run, report: Report | None, termination: Termination, stage: str, step: int, note: str
@@ -87,25 +107,44 @@ class FolderKeeper(Keeper):
             raise SystemExit(STATUS)  # the last checkpoint is written on the way out
         changed = self._stage not in ("", stage)
         self._stage = stage
-        if note != COMPILING and (changed or time.monotonic() >= self._next):
+        if changed or (note != COMPILING and time.monotonic() >= self._next):
             self._save(run, wait=False)
+        elif run.draws - self._flushed > self._most_draws:
+            self._attempt(lambda: self._flush(run))
 
     def _save(self, run: Run, *, wait: bool) -> None:
-        """Write a checkpoint; if that fails, warn and go on: the last good one stays."""
+        """Write a checkpoint, if the run has gone on since the last one."""
         began = time.monotonic()
-        try:
+
+        def save() -> None:
             if run.step != self._step:
-                run.flush()
+                self._flush(run)
                 probe = None if self._probe is None else self._probe(run.positions)
                 self._states.save(Checkpoint(run.saved(), run.target.data_state(run.step), probe), self._structures)
                 write_summary(run.samples(on_disk=False), self._folder.path, run.store_name, run.draws)
+                self._folder.note_steps(run.steps)
                 self._step = run.step
             if wait:
                 self._states.wait()
+
+        self._attempt(save)
+        now = time.monotonic()
+        self._next = now + max(self._every, (now - began) / MOST_TIME)
+
+    def _flush(self, run: Run) -> None:
+        run.flush()
+        self._flushed = run.draws
+
+    def _attempt(self, write: Callable[[], None]) -> None:
+        """Write to the folder; if that fails, warn and go on: the last good checkpoint stays. Without a folder, stop:
+        the draws in it are lost.
+        """
+        try:
+            self._folder.require_there()
+            write()
         except Exception as error:
+            self._step = -1
+            self._folder.require_there()
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error) else ''}"
             message = f"no checkpoint could be written to {self._folder.path} ({reason}). The run goes on, and the last"
             warnings.warn(f"{message} good checkpoint is as it was", stacklevel=3)
-            self._step = -1
-        now = time.monotonic()
-        self._next = now + max(self._every, (now - began) / MOST_TIME)

@@ -22,6 +22,11 @@ class States:
         self._folder, self._manager = folder, None
         self._number = max(self._numbers(), default=0)
 
+    @property
+    def last(self) -> int:
+        """The number of the last one."""
+        return self._number
+
     def save(self, tree: Any, structures: Sequence[Any]) -> None:
         """Write a checkpoint in the background; raises if the one before could not be written."""
         manager = self._open()

@@ -1,5 +1,8 @@
 """`contourmc reproduce cifar`."""
 
+import json
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +11,7 @@ import typer
 
 from contourmc.cli.output import console, output_folder, stop, stop_interrupted, tell_written
 from contourmc.engine.run import DivergenceError
+from contourmc.sampling.kept_run import missing_packages
 from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES
 from contourmc.studies.cifar.records import read_records, set_of, write_record
 from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
@@ -67,7 +71,7 @@ def cifar(
 
 
 def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Path, force: bool) -> None:
-    """A run, with its record written after every evaluation."""
+    """A run, with its record written after every evaluation; one that was cut goes on from its last checkpoint."""
     try:
         from contourmc.studies.cifar.training import Setting, train
     except ImportError as error:
@@ -75,17 +79,35 @@ def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Pat
     precision = "float32" if jax.default_backend() == "cpu" else "bfloat16"
     try:
         setting = Setting(**chosen, dataset=images.name, precision=precision)
-        name = f"{setting.name}.json"
-        with output_folder(out, name, force) as folder:
-            record = train(setting, images.load(data), lambda record: write_record(folder / name, record))
+        name, place = f"{setting.name}.json", out / setting.name
+        if force:
+            shutil.rmtree(place, ignore_errors=True)
+        before = _evaluations_of_a_cut_run(out / name) if place.exists() else None
+        with output_folder(out, name, force or before is not None) as folder:
+            record = train(
+                setting,
+                images.load(data),
+                lambda record: write_record(folder / name, record),
+                checkpoint=None if missing_packages() else place,
+                before=before or (),
+            )
     except (ValueError, DatasetError, DivergenceError) as error:
         stop(str(error))
     if "results" not in record:
-        stop_interrupted("before the first evaluation, so nothing was written")
+        stop_interrupted("before the first evaluation; the same command goes on where it was")
     console.print(make_table(images, [record]))
     tell_written([out / name])
     if record["results"]["interrupted"]:
-        stop_interrupted(f"after {record['results']['epochs']} of {setting.epochs} epochs")
+        stop_interrupted(f"after {record['results']['epochs']} of {setting.epochs} epochs; the same command goes on")
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _evaluations_of_a_cut_run(file: Path) -> list[Any] | None:
+    """Those in the record of a run that has epochs to come; None if there is no record, or that of a whole run."""
+    with suppress(OSError, ValueError, KeyError):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        return record["history"] if record["results"]["interrupted"] else None
+    return None
 
 
 def _show(folders: dict[ImageSet, Path]) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,8 @@ from typer.core import TyperCommand
 from contourmc.cli.output import console, output_folder, stop, stop_interrupted, tell_written
 from contourmc.studies.base import Options, Study
 from contourmc.studies.catalogue import SIMULATIONS, UCI
+
+PARTS = "parts"  # the folder of what a study that was cut has finished, in that of its results
 
 app = typer.Typer(
     help="Reproduce an experiment of the paper: its figures, every number, and a report on each of the paper's claims.",
@@ -50,10 +53,16 @@ def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> 
     import matplotlib
 
     from contourmc.studies.datasets import DatasetError
+    from contourmc.studies.kept_parts import KeptParts
     from contourmc.studies.report import COLUMNS, row, write
 
     matplotlib.use("Agg")
-    with output_folder(out or Path("results") / study.name, "results.json", force) as folder:
+    place = out or Path("results") / study.name
+    parts = KeptParts(place / PARTS)
+    if force:
+        parts.clear()
+    options = replace(options, parts=place / PARTS)
+    with output_folder(place, "results.json", force or (place / PARTS).exists()) as folder:
         began = time.perf_counter()
         try:
             outcome = study.run(options)
@@ -70,6 +79,7 @@ def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> 
         tell_written(files)
         if outcome.interrupted:
             stop_interrupted("no claim is judged; results.json has what had been measured by then")
+        parts.clear()
 
 
 def _simulation(study: Study) -> Callable[..., None]:

@@ -79,6 +79,7 @@ class DrawStore:
 
         Draws after these, which a run has left that was killed and resumed, are the same as those that are to come.
         """
+        self._require_there()  # or Zarr would make another one, in which what was there is zeros
         end = first + len(steps)
         for path, tree in _given(columns):
             for name, values in variables(tree).items():
@@ -87,12 +88,17 @@ class DrawStore:
 
     def with_rest(self, count: int, rest: Columns) -> Columns:
         """The first `count` draws and some more, which are in memory; positions are read when they are used."""
+        self._require_there()
         joined = dict(rest)
         for path, tree in _given(rest):
             names, (leaves, structure) = variables(tree), jax.tree.flatten(tree)
             arrays = [self._root[f"{path}/{name}"] for name in names]
             joined[path] = structure.unflatten(map(partial(_join, count, lazy=path == LAZY), arrays, leaves))
         return joined
+
+    def _require_there(self) -> None:
+        if not (self.path / "zarr.json").exists():
+            raise FileNotFoundError(f"the draws of the run are gone: somebody has removed {self.path}")
 
 
 def read_store(path: Path, count: int) -> Columns:

@@ -18,19 +18,24 @@ from contourmc.targets.base import Target, check_position
 from contourmc.targets.minibatch import MiniBatchTarget
 
 
-def choose_thin(thin: int | None, kept: int, positions: Position, averaged: bool, store: bool) -> int:
-    """The steps for each kept draw: as given, or chosen so that the draws fit into memory."""
+def choose_thin(thin: int | None, kept: int, positions: Position, averaged: bool, *, store: bool, on_disk: bool) -> int:
+    """The steps for each kept draw: as given, or chosen so that the draws fit into memory, also if they are on disk."""
     if thin is None:
         room = 2**28 // position_size(positions) if store else 10_000
         thin = max(1, kept // min(100 if averaged else 10_000, max(1, room)))
     thin = require_count("thin", thin, 1, "give 1 or more")
     require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, so that no draw would be kept")
-    if store:
+    if store and not on_disk:
         leaves = jax.tree.leaves(positions)
         needed = kept // thin * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
         there = _memory()
         remedy = f"the draws would take {needed / 2**30:,.1f} GiB, and there are {there / 2**30:,.1f} in this machine:"
-        require(needed < there, "thin", thin, f"{remedy} give a larger thin, fewer chains, or store=False")
+        require(
+            needed < there,
+            "thin",
+            thin,
+            f"{remedy} give a larger thin, fewer chains, a checkpoint folder, or store=False",
+        )
     return thin
 
 

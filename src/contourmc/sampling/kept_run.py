@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from contourmc._core.checks import require, require_number
+from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
 from contourmc._core.pytrees import Position, named_leaves, shape_of_one
 from contourmc.checkpoints.folder import RunFolder
@@ -27,6 +27,11 @@ from contourmc.targets.wrapped import WrappedTarget
 NEEDED = ("orbax.checkpoint", "zarr", "xarray", "h5netcdf", "filelock", "cloudpickle")
 
 
+def missing_packages() -> list[str]:
+    """Which packages are not installed that checkpoints need."""
+    return [name for name in NEEDED if find_spec(name.split(".")[0]) is None]
+
+
 class KeptRun:
     """call: the arguments of `start`, but for those about checkpoints.
     every: the least seconds between two checkpoints.
@@ -34,7 +39,7 @@ class KeptRun:
 
     def __init__(self, folder: str | Path, every: float, call: dict[str, Any]):
         require_number("checkpoint_every", every, "give seconds, such as 60.0", positive=False)
-        missing = [name for name in NEEDED if find_spec(name.split(".")[0]) is None]
+        missing = missing_packages()
         remedy = f"{', '.join(missing)} not installed: pip install 'contourmc[checkpoints]'"
         require(not missing, "checkpoint", str(folder), remedy)
         self._folder, self._every, self._call = RunFolder(folder), every, call
@@ -50,7 +55,7 @@ class KeptRun:
         if self._before is None:
             return self._call
         identity, steps = self._before
-        asked = self._call["steps"]
+        asked = require_count("steps", self._call["steps"], 1, "a run needs at least 1 step")
         remedy = f"the run in {self._folder.path} is to make {steps:,}: give as many, or more to extend it"
         require(asked >= steps, "steps", asked, remedy)
         length = {name: identity[name] for name in ("burn_in", "thin") if self._call[name] is None}
@@ -101,7 +106,7 @@ def _store_call(folder: RunFolder, call: dict[str, Any]) -> None:
         content = pickle.dumps((sys.path, cloudpickle.dumps(call)))
     except Exception:  # of any kind: objects of the user's may raise what they like
         return
-    folder.call.write_bytes(content)
+    folder.write_call(content)
 
 
 def _identity(prepared: Prepared) -> Identity:

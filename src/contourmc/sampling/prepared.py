@@ -78,8 +78,9 @@ def prepare(
     per_chain_init: bool,
     average: Any,
     store: bool,
+    on_disk: bool,
 ) -> Prepared:
-    """Of the arguments of `sample`; raises if they are not possible."""
+    """Of the arguments of `sample`, whose draws may be kept on disk; raises if they are not possible."""
     per_chain = isinstance(target, (list, tuple))
     if per_chain:
         check_lists(len(target), average, kernel, chains)
@@ -104,7 +105,7 @@ def prepare(
     seed = require_seed(seed)
     keys = _fold_in_each(_root(seed), np.arange(chains))
     positions = starting_positions(init, keys, per_chain_init)
-    thin = choose_thin(thin, steps - burn_in, positions, bool(averages), store)
+    thin = choose_thin(thin, steps - burn_in, positions, bool(averages), store=store, on_disk=on_disk)
     settings = {
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
         "target": describe(targets[0]),

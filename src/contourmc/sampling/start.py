@@ -52,18 +52,23 @@ def start(
         if kept is not None:
             resources.enter_context(kept.lock())
             call = kept.planned()
-        prepared = prepare(**call)
+        prepared = prepare(**call, on_disk=kept is not None)
         resources.enter_context(prepared.target.session())
         check_starts(prepared.target, prepared.positions, per_chain=prepared.per_chain)
         run = prepared.run()
         keeper = None if kept is None else kept.keep(run, prepared)
+        if keeper is not None:
+            resources.callback(keeper.close, run)
 
         def reopen() -> ExitStack:
             with ExitStack() as again:
-                if kept is not None:
+                if kept is not None and keeper is not None:
                     again.enter_context(kept.lock())
+                    keeper.require_newest()
                 again.enter_context(prepared.target.session())
                 prepared.target.seek(run.step, None)
+                if keeper is not None:
+                    again.callback(keeper.close, run)
                 return again.pop_all()
 
         run.hold(resources.pop_all(), reopen, keeper)

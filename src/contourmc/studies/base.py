@@ -28,12 +28,14 @@ class Options:
     quick: whether to compare fewer methods and settings, too.
     conclusive: whether the size is that of the full study, or larger; otherwise no claim is judged.
     data: the local folder of the data sets.
+    parts: a folder for finished parts, so that a study that was cut does not make them again.
     """
 
     size: Size
     quick: bool
     conclusive: bool
     data: Path | None = None
+    parts: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -26,17 +26,20 @@ def figures(prediction: ClassificationPrediction) -> dict[str, float]:
     }
 
 
-def evaluation(epoch: int, point: dict[str, float], samples: Samples, before: np.ndarray | int) -> Record:
+def evaluation(epoch: int, point: dict[str, float], samples: Samples, before: list[Record]) -> Record:
     """What is known after an epoch: the present model, the average so far, and where the chain has been.
 
-    before: the visits of the bins at the evaluation before.
+    before: the evaluations before.
 
     The bins are those visited since then, and one below, since a multiplier comes of the difference of two log θ.
     """
     average = None if samples.average is None else figures(samples.average)
     entry: Record = {"epoch": epoch, "point": point, "average": average}
     if samples.trajectory.visits is not None:
-        visits = samples.trajectory.visits[0, -1] - before
+        visits = samples.trajectory.visits[0, -1].copy()
+        for earlier in before:
+            first, counts = earlier["bins"]["first"], earlier["bins"]["visits"]
+            visits[first : first + len(counts)] -= np.asarray(counts, visits.dtype)
         visited = np.flatnonzero(visits)
         part = slice(max(int(visited[0]) - 1, 0), int(visited[-1]) + 1)
         entry["bins"] = {"first": part.start, "visits": visits[part].tolist(), "log_theta": _log_theta(samples)[part]}

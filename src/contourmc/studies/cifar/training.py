@@ -1,8 +1,9 @@
 """One run: a posterior of ResNet-20 on one of the data sets, evaluated every ten epochs, and its record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -104,26 +105,42 @@ class Setting:
         return Length(self.images, self.epochs, self.images // self.batch_size)
 
 
-def train(setting: Setting, data: tuple[Images, Images], save: Callable[[Record], None]) -> Record:
-    """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early."""
-    run, average = prepare(setting, data)
-    record: Record = {"settings": _describe(setting, run, average), "history": []}
-    visits, stage = 0, "epoch 0"
+def train(
+    setting: Setting,
+    data: tuple[Images, Images],
+    save: Callable[[Record], None],
+    *,
+    checkpoint: Path | None = None,
+    before: Sequence[Record] = (),
+) -> Record:
+    """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early.
+
+    checkpoint: a folder from which a run that was cut goes on.
+    before: the evaluations that its record had.
+    """
+    run, average = prepare(setting, data, checkpoint)
+    history = [entry for entry in before if entry["epoch"] * setting.length.steps_per_epoch <= run.step]
+    record: Record = {"settings": _describe(setting, run, average), "history": history}
+    stage = f"epoch {run.step // setting.length.steps_per_epoch}"
     with run, Progress(run.steps, run.chains, None) as bar, suppress(KeyboardInterrupt):
         for epoch in setting.evaluations:
             steps = epoch * setting.length.steps_per_epoch - run.step
-            run.advance(steps, lambda _, step, note, stage=stage: bar.update(stage, step, note))
+            if steps < 0 or epoch in [entry["epoch"] for entry in history]:
+                continue
+            if steps:
+                run.advance(steps, lambda _, step, note, stage=stage: bar.update(stage, step, note))
             point, samples = _point(run, average), run.samples()
-            record["history"].append(evaluation(epoch, point, samples, visits))
-            record["results"] = results(setting.image_set, samples, record["history"])
-            visits = 0 if samples.trajectory.visits is None else samples.trajectory.visits[0, -1]
+            history.append(evaluation(epoch, point, samples, history))
+            record["results"] = results(setting.image_set, samples, history)
             stage = f"epoch {epoch}, accuracy {point['accuracy']:.1%}"
             save(record)
     return record
 
 
-def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, ClassificationAverage]:
-    """The run before its first step, and what it averages."""
+def prepare(
+    setting: Setting, data: tuple[Images, Images], checkpoint: Path | None = None
+) -> tuple[Run, ClassificationAverage]:
+    """The run before its first step, or where the one in a folder was cut; and what it averages."""
     (images, labels), (test_images, test_labels) = data
     count, length, image_set = setting.images, setting.length, setting.image_set
     require(count <= len(labels), "images", count, f"there are {len(labels)}")
@@ -166,6 +183,7 @@ def prepare(setting: Setting, data: tuple[Images, Images]) -> tuple[Run, Classif
         thin=setting.every * length.steps_per_epoch,
         average=average,
         store=False,
+        checkpoint=checkpoint,
     )
     return run, average
 

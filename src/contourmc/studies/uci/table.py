@@ -1,5 +1,6 @@
 """The study: every cell of Table 1, compared with the paper's table; claims and figure."""
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,14 @@ from rich.table import Table
 from contourmc._core.console import make_console
 from contourmc.engine.run import DivergenceError
 from contourmc.studies.base import Claim, Options, Outcome, within
+from contourmc.studies.kept_parts import KeptParts
 from contourmc.studies.uci.cells import (
     BASELINES,
     FAMILIES,
     MODELS,
     PAPERS,
     Cell,
+    Model,
     Split,
     chosen,
     load_splits,
@@ -49,7 +52,8 @@ def run(options: Options, results: dict[str, Any]) -> Outcome:
     epochs = options.size.length
     cells: dict[str, dict[str, Cell | None]] = {}
     for name in QUICK if options.quick else PAPERS:
-        for method, cell in measure_all(name, load_splits(name, options.size.seeds, options.data), epochs):
+        splits = load_splits(name, options.size.seeds, options.data)
+        for method, cell in measure_all(name, splits, epochs, KeptParts(options.parts)):
             cells.setdefault(name, {})[method] = cell
             plain = None if cell is None else asdict(cell)
             results.setdefault("cells", {}).setdefault(name, {})[method] = plain
@@ -58,17 +62,25 @@ def run(options: Options, results: dict[str, Any]) -> Outcome:
     return Outcome(_claims(cells), results, {"table1": _figure(cells)}, _notes(cells, epochs))
 
 
-def measure_all(name: str, splits: list[Split], epochs: int) -> Iterator[tuple[str, Cell | None]]:
-    """The cells of all methods on a data set, one by one."""
+def measure_all(name: str, splits: list[Split], epochs: int, kept: KeptParts) -> Iterator[tuple[str, Cell | None]]:
+    """The cells of all methods on a data set, one by one; those that are kept are not made again."""
     console = make_console(stderr=True)
+    data = zlib.crc32(b"".join(np.ascontiguousarray(array).tobytes() for one in splits for array in one.train))
     for family, methods in FAMILIES.items():
         model, flattening = chosen(name, family)
         for method in methods:
-            settings, cell = flattening if method in BASELINES else None, None
-            try:
-                cell = measure(method, splits, model, settings, epochs, progress=None)
-            except DivergenceError as error:
-                console.print(f"{name}, {method}: {error}")
+            settings = flattening if method in BASELINES else None
+
+            def make(method: str = method, model: Model = model, settings: Any = settings) -> Any:
+                try:
+                    return asdict(measure(method, splits, model, settings, epochs, progress=None))
+                except DivergenceError as error:
+                    console.print(f"{name}, {method}: {error}")
+                    return None
+
+            made_with = [asdict(model), None if settings is None else asdict(settings), epochs, len(splits), data]
+            plain = kept.get(f"{name}-{method}", made_with, make)
+            cell = None if plain is None else Cell(**plain)
             console.print(f"{name}, {method}: RMSE {_tell(cell)}")
             yield method, cell
 

@@ -1,0 +1,194 @@
+"""Disks, folders and files that fail: the run goes on or stops with a clear error; the last good checkpoint stays."""
+
+import errno
+import shutil
+import subprocess
+import sys
+
+import filelock
+import numpy as np
+import pytest
+from benchmarks.torture.digest import digest
+
+import contourmc as cm
+from contourmc.checkpoints import keeper
+from contourmc.draws.draw_store import DrawStore
+from contourmc.sampling.kept_run import stored_call
+
+
+def states(folder):
+    return sorted((folder / "states").iterdir(), key=lambda path: int(path.name))
+
+
+def spoil(state):
+    """Overwrite the middle of every array's file, as a bad disk might."""
+    for file in (path for path in state.rglob("*") if path.is_file()):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2 :] = bytes(len(content) - len(content) // 2)
+        file.write_bytes(bytes(content))
+
+
+@pytest.fixture
+def twice(begin, tmp_path):
+    """A folder with two checkpoints."""
+    for _ in range(2):
+        with begin() as run:
+            run.advance(2000)
+    return tmp_path / "run"
+
+
+def whole(begin):
+    run = begin(checkpoint=None)
+    run.advance()
+    return digest(run.samples())
+
+
+def half(state):
+    """As if a machine had lost power before all was on disk."""
+    for file in (path for path in state.rglob("*") if path.is_file()):
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [spoil, half, lambda state: shutil.rmtree(state / "default")])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(twice, begin, damage):
+    damage(states(twice)[-1])
+    with pytest.warns(UserWarning, match="checkpoint 2 in .* is damaged .*, and the run goes on from the one before"):
+        run = begin()
+    assert run.step == 2000
+    with run:
+        run.advance()
+    assert digest(run.samples()) == whole(begin)
+    assert states(twice)[0].name == "1"
+
+
+def test_without_any_good_checkpoint_nothing_is_begun_anew(twice, begin):
+    for state in states(twice):
+        spoil(state)
+    with (
+        pytest.warns(UserWarning, match="is damaged"),
+        pytest.raises(ValueError, match=r"all its checkpoints are damaged; its draws can still be read"),
+    ):
+        begin()
+    assert cm.Samples.open(twice).energies.shape[1] == 800
+    assert len(states(twice)) == 2
+
+
+def test_only_two_checkpoints_are_kept(twice, begin):
+    with begin() as run:
+        run.advance()
+    assert [path.name for path in states(twice)] == ["2", "3"]
+
+
+def test_a_disk_that_fails_for_a_while_costs_nothing(twice, begin, monkeypatch):
+    """Every write fails, and then none: the draws stay in memory, and all are there at the end."""
+    write = DrawStore.write
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(keeper, "MOST_TIME", 1e9)
+    with begin(checkpoint_every=0.0) as run:
+        monkeypatch.setattr(DrawStore, "write", full)
+        with pytest.warns(
+            UserWarning, match=r"no checkpoint could be written to .*No space left.* goes on, and the last"
+        ):
+            run.advance(2000)
+        with begin_elsewhere(twice) as copy:
+            assert copy.step == 4000  # the last good one
+        monkeypatch.setattr(DrawStore, "write", write)
+        run.advance()
+    assert digest(run.samples()) == whole(begin)
+    assert digest(cm.Samples.open(twice)) == whole(begin)
+
+
+def begin_elsewhere(folder):
+    """The run of a copy of a folder, which is not locked."""
+    copy = folder.with_name("copy")
+    shutil.copytree(folder, copy)
+    return cm.start(**stored_call(copy, None))
+
+
+def test_a_read_only_folder_is_an_error_before_the_run(begin, monkeypatch, tmp_path):
+    """Simulated, since tests may run as root, who can write everywhere."""
+
+    def refused(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", refused)
+    with pytest.raises(ValueError, match=r"run.* is not possible: it cannot be written: Permission denied\. Choose"):
+        begin()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_below_a_file_is_an_error_before_the_run(begin, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for folder, words in (("file", "it is a file"), ("file/run", "it cannot be written: Not a directory")):
+        with pytest.raises(ValueError, match=words):
+            begin(checkpoint=tmp_path / folder)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+def test_a_folder_that_vanishes_ends_the_run_with_a_clear_error(begin, monkeypatch, tmp_path, automatic):
+    """Its draws are gone; another folder in its place would hold only a part of them."""
+    monkeypatch.setattr(keeper, "MOST_TIME", 1e9)
+
+    def vanish(stage, step, note):
+        if (tmp_path / "run" / "samples.nc").exists():
+            shutil.rmtree(tmp_path / "run", ignore_errors=True)
+
+    changes = dict(kernel=None) if automatic else {}
+    run = begin(checkpoint_every=0.0, steps=30_000, **changes)
+    with pytest.raises(FileNotFoundError, match=r"the folder of the run, .*run, is gone.*Begin the run anew"):
+        run.advance(report=vanish)
+    with pytest.raises(FileNotFoundError, match="is gone"):
+        run.close()
+    assert not (tmp_path / "run" / "draws-0.zarr" / "draws").exists()
+
+
+FULL = """
+import resource, sys, warnings
+import jax.numpy as jnp
+import contourmc as cm
+from contourmc.checkpoints import keeper
+
+keeper.MOST_TIME = 1e9
+run = cm.start(
+    lambda x: jnp.sum((x**2 - 1) ** 2), init=jnp.ones(5), steps=40_000, kernel=cm.sgld(0.01), thin=1,
+    checkpoint=sys.argv[1], checkpoint_every=0.0, chains=4,
+)
+with run:
+    run.advance(10_000)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, resource.RLIM_INFINITY))
+        run.advance(10_000)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    print({str(one.message)[:33] for one in caught})
+    run.advance()
+opened = cm.Samples.open(sys.argv[1])
+assert (opened.energies == run.samples().energies).all()
+print(opened.energies.shape, opened.interrupted)
+"""
+
+
+def test_a_full_disk_is_a_warning_and_the_run_goes_on(tmp_path):
+    """Files may not grow beyond a limit here, which writes cannot tell from a full disk."""
+    command = [sys.executable, "-c", FULL, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["{'no checkpoint could be written to'}", "(4, 36000) False"]
+
+
+def test_a_run_that_diverged_says_so_again(tmp_path):
+    def diverge():
+        cm.sample(
+            lambda x: -(x**4), init=1.0, steps=5000, kernel=cm.sgld(0.01), chains=1, thin=1, checkpoint=tmp_path / "run"
+        )
+
+    with pytest.raises(cm.DivergenceError) as first:
+        diverge()
+    with pytest.raises(cm.DivergenceError) as again:
+        diverge()
+    assert str(again.value) == str(first.value)
+    np.testing.assert_array_equal(again.value.samples.energies, first.value.samples.energies)
