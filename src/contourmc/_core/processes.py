@@ -14,7 +14,7 @@ import numpy as np
 from contourmc._core.pytrees import is_key
 
 Value = TypeVar("Value")
-_FIRST_PACKET = 1024  # bytes
+_LEAST_BYTES = 1024  # of a message
 
 
 def distributed(
@@ -43,37 +43,64 @@ def several() -> bool:
     return jax.process_count() > 1
 
 
+def process() -> tuple[int, int]:
+    """The number of this process, and how many there are."""
+    return jax.process_index(), jax.process_count()
+
+
 def is_first() -> bool:
     """Whether this is the process that writes files and shows progress."""
     return jax.process_index() == 0
 
 
-def whole(leaf: Any) -> Any:
-    """All of an array, on the host, also of one whose parts are in other processes; random keys stay keys."""
-    if is_key(leaf):
-        return jax.random.wrap_key_data(jnp.asarray(whole(jax.random.key_data(leaf))), impl=jax.random.key_impl(leaf))
-    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
-        return _utilities().process_allgather(leaf, tiled=True)
-    return np.asarray(leaf)
+def whole(tree: Any) -> Any:
+    """All of stacked arrays, on the host, also of those whose rows are in other processes; random keys stay keys."""
+    leaves = jax.tree.leaves(tree)
+    if all(not isinstance(leaf, jax.Array) or leaf.is_fully_addressable for leaf in leaves):
+        return jax.tree.map(_on_host, tree)
+    return joined_rows(jax.tree.map(own, tree))
 
 
 def own(leaf: Any) -> Any:
-    """The part of an array, along its first axis, that is in this process, on the host; random keys stay keys."""
+    """The rows of a stacked array that are in this process, on the host; random keys stay keys."""
     if is_key(leaf):
-        return jax.random.wrap_key_data(jnp.asarray(own(jax.random.key_data(leaf))), impl=jax.random.key_impl(leaf))
+        return _as_keys(own(jax.random.key_data(leaf)), leaf)
     if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
         parts = {shard.index[0].start or 0: shard.data for shard in leaf.addressable_shards}
         return np.concatenate([np.asarray(parts[begin]) for begin in sorted(parts)])
     return np.asarray(leaf)
 
 
-def joined_rows(leaf: Any) -> Any:
-    """What all processes have on the host, one after the other along the first axis."""
+def joined_rows(tree: Any) -> Any:
+    """Stacked arrays on the host of all processes, one after the other along the first axis, in a single exchange."""
     if not several():
-        return leaf
-    if is_key(leaf):
-        return jax.random.wrap_key_data(jnp.asarray(joined_rows(jax.random.key_data(leaf))), impl=_kind(leaf))
-    return _utilities().process_allgather(np.asarray(leaf), tiled=True)
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    arrays = [np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf) for leaf in leaves]
+    message = b"".join(array.tobytes() for array in arrays)
+    received = _utilities().process_allgather(_padded(message))
+    joined, begin = [], 0
+    for leaf, array in zip(leaves, arrays, strict=True):
+        parts = np.ascontiguousarray(received[:, begin : begin + array.nbytes]).view(array.dtype)
+        rows = parts.reshape(-1, *array.shape[1:])
+        joined.append(_as_keys(rows, leaf) if is_key(leaf) else rows)
+        begin += array.nbytes
+    return structure.unflatten(joined)
+
+
+def _on_host(leaf: Any) -> Any:
+    return leaf if is_key(leaf) else np.asarray(leaf)
+
+
+def _as_keys(numbers: np.ndarray, like: Any) -> Any:
+    return jax.random.wrap_key_data(jnp.asarray(numbers), impl=str(jax.random.key_impl(like)))
+
+
+def _padded(message: bytes) -> np.ndarray:
+    """As an array with one of few different sizes: each needs a program of its own."""
+    packet = np.zeros(max(_LEAST_BYTES, 2 ** (len(message) - 1).bit_length()), np.uint8)
+    packet[: len(message)] = np.frombuffer(message, np.uint8)
+    return packet
 
 
 def own_rows(leaf: Any) -> Any:
@@ -103,6 +130,18 @@ def from_first(make: Callable[[], Value]) -> Value:
     return value
 
 
+def in_all(do: Callable[[], Value]) -> Value:
+    """Call a function in every process. If it raises in one of them, all raise, after all have come to its end."""
+    result, failure = None, None
+    try:
+        result = do()
+    except Exception as error:
+        failure = error
+    if any_process(failure is not None):
+        raise failure or OSError("another process of the run has failed")
+    return result  # pyright: ignore[reportReturnType]  # that of the function, which has not raised
+
+
 def as_in_first(tree: Value) -> Value:
     """A pytree that all processes have computed, with the numbers of the first, where they may be rounded otherwise."""
     if not several():
@@ -118,29 +157,15 @@ def as_in_first(tree: Value) -> Value:
 
 
 def _broadcast(message: bytes) -> bytes:
-    """The message of the first process, in packets of few different sizes: each needs a program of its own."""
-    size, begin = len(message), _FIRST_PACKET - 8
-    packet = np.zeros(_FIRST_PACKET, np.uint8)
-    packet[:8] = np.frombuffer(size.to_bytes(8, "little"), np.uint8)
-    packet[8 : 8 + size] = np.frombuffer(message[:begin], np.uint8)
+    """The message of the first process; what fits into a packet takes a single exchange."""
+    begin = _LEAST_BYTES - 8
+    packet = _padded(len(message).to_bytes(8, "little") + message[:begin])
     packet = np.asarray(_utilities().broadcast_one_to_all(packet), np.uint8)
     size, received = int.from_bytes(packet[:8].tobytes(), "little"), packet[8:].tobytes()
     if size > begin:
-        rest = np.zeros(2 ** (size - begin).bit_length(), np.uint8)
-        if is_first():
-            rest[: size - begin] = np.frombuffer(message[begin:], np.uint8)
+        rest = _padded(message[begin:] if is_first() else bytes(size - begin))
         received += np.asarray(_utilities().broadcast_one_to_all(rest), np.uint8).tobytes()
     return received[:size]
-
-
-def wait_for_all(what: str) -> None:
-    """Until every process has come here."""
-    if several():
-        _utilities().sync_global_devices(what)
-
-
-def _kind(keys: Any) -> str:
-    return str(jax.random.key_impl(keys))
 
 
 def _utilities() -> Any:

@@ -1,4 +1,7 @@
-"""When checkpoints of a run are written, and what happens if they cannot be."""
+"""When checkpoints of a run are written, and what happens if they cannot be.
+
+Of several processes the first decides and writes them; all make what they hold together.
+"""
 
 import time
 import warnings
@@ -10,6 +13,7 @@ import jax
 import numpy as np
 
 from contourmc._core.checks import require
+from contourmc._core.processes import any_process, from_first, in_all, several
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position
 from contourmc.checkpoints.folder import RunFolder
@@ -56,6 +60,7 @@ class FolderKeeper(Keeper):
         self._states = States(folder.states)
         self._next, self._stage, self._step = time.monotonic() + every, "", -1
         self._flushed = self._most_draws = 0  # draws of each chain on disk; and how many more may be in memory
+        self._left = False  # by the other processes, if this one has failed and they have not
 
     def restore(self, run: Run) -> Any:
         """Let the run go on from the newest checkpoint; returns the state of its data, and does nothing without one."""
@@ -78,16 +83,18 @@ class FolderKeeper(Keeper):
     def require_newest(self) -> None:
         """Raise if the folder has a checkpoint that is not of this run."""
         remedy = "another process has gone on with the run since: `resume` it"
-        require(States(self._folder.states).last == self._states.last, "checkpoint", str(self._folder.path), remedy)
+        same = from_first(lambda: States(self._folder.states).last == self._states.last)
+        require(same, "checkpoint", str(self._folder.path), remedy)
 
     @contextmanager
     def watch(self, run: Run, report: Report | None) -> Iterator[Report]:
         with heeding_termination() as termination:
             try:
                 yield lambda stage, step, note: self._after_segment(run, report, termination, stage, step, note)
-                if termination.asked:
+                if any_process(termination.asked):
                     raise SystemExit(STATUS)
-            except BaseException:
+            except BaseException as error:
+                self._left = several() and not isinstance(error, (KeyboardInterrupt, SystemExit))
                 self._save(run, wait=True)
                 raise
 
@@ -103,29 +110,37 @@ class FolderKeeper(Keeper):
     ) -> None:
         if report is not None:
             report(stage, step, note)
-        if termination.asked:
+        if any_process(termination.asked):
             raise SystemExit(STATUS)  # the last checkpoint is written on the way out
         changed = self._stage not in ("", stage)
         self._stage = stage
-        if changed or (note != COMPILING and time.monotonic() >= self._next):
+        if changed or (note != COMPILING and from_first(lambda: time.monotonic() >= self._next)):
             self._save(run, wait=False)
         elif run.draws - self._flushed > self._most_draws:
             self._attempt(lambda: self._flush(run))
 
     def _save(self, run: Run, *, wait: bool) -> None:
         """Write a checkpoint, if the run has gone on since the last one."""
+        if self._left:  # nobody would help to make it
+            return
         began = time.monotonic()
 
         def save() -> None:
             if run.step != self._step:
                 self._flush(run)
                 probe = None if self._probe is None else self._probe(run.positions)
-                self._states.save(Checkpoint(run.saved(), run.target.data_state(run.step), probe), self._structures)
-                write_summary(run.samples(on_disk=False), self._folder.path, run.store_name, run.draws)
-                self._folder.note_steps(run.steps)
+                checkpoint = Checkpoint(run.saved(), run.target.data_state(run.step), probe)
+                samples = run.samples(on_disk=False)
+
+                def write() -> None:
+                    self._states.save(checkpoint, self._structures)
+                    write_summary(samples, self._folder.path, run.store_name, run.draws)
+                    self._folder.note_steps(run.steps)
+
+                from_first(write)
                 self._step = run.step
             if wait:
-                self._states.wait()
+                from_first(self._states.wait)
 
         self._attempt(save)
         now = time.monotonic()
@@ -140,11 +155,11 @@ class FolderKeeper(Keeper):
         the draws in it are lost.
         """
         try:
-            self._folder.require_there()
+            in_all(self._folder.require_there)
             write()
         except Exception as error:
             self._step = -1
-            self._folder.require_there()
+            in_all(self._folder.require_there)
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error) else ''}"
             message = f"no checkpoint could be written to {self._folder.path} ({reason}). The run goes on, and the last"
             warnings.warn(f"{message} good checkpoint is as it was", stacklevel=3)

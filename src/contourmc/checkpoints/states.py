@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from contourmc._core.checks import require
+from contourmc._core.processes import from_first, process
 from contourmc.checkpoints.packing import Arrays, pack, unpack
 
 KEPT = 2  # the newest, and the one before in case that it is damaged
@@ -55,6 +56,21 @@ class States:
 
     def newest(self, structures: Sequence[Any]) -> Any:
         """What the newest checkpoint holds, or the one before if it is damaged; None if there is none."""
+        found: list[Any] = []
+
+        def find() -> int | None:
+            number, tree = self._newest(structures)
+            found.append(tree)
+            return number
+
+        number = from_first(find)
+        if not found:  # by another process
+            found.append(None if number is None else unpack(self._read(number), structures))
+            self._number = max(self._numbers(), default=0)
+        return found[0]
+
+    def _newest(self, structures: Sequence[Any]) -> tuple[int | None, Any]:
+        """The number of the newest that is not damaged, and what it holds."""
         numbers = sorted(self._numbers(), reverse=True)
         for number in numbers:
             try:
@@ -68,10 +84,10 @@ class States:
                 continue
             for damaged in numbers[: numbers.index(number)]:
                 shutil.rmtree(self._folder / str(damaged), ignore_errors=True)
-            return tree
+            return number, tree
         remedy = "all its checkpoints are damaged; its draws can still be read (Samples.open). Choose another folder"
         require(not numbers, "checkpoint", str(self._folder.parent), remedy)
-        return None
+        return None, None
 
     def _numbers(self) -> list[int]:
         names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
@@ -79,7 +95,7 @@ class States:
 
     def _read(self, number: int) -> Arrays:
         checkpointer = _orbax()
-        with checkpointer.PyTreeCheckpointer() as reader:
+        with checkpointer.PyTreeCheckpointer(multiprocessing_options=_alone()) as reader:
             path = self._folder / str(number) / "default"
             names = reader.metadata(path).item_metadata.tree
             read = {name: checkpointer.RestoreArgs(restore_type=np.ndarray) for name in names}
@@ -89,9 +105,19 @@ class States:
         if self._manager is None:
             orbax = _orbax()
             self._folder.mkdir(parents=True, exist_ok=True)
-            options = orbax.CheckpointManagerOptions(max_to_keep=KEPT, cleanup_tmp_directories=True)
+            options = orbax.CheckpointManagerOptions(
+                max_to_keep=KEPT, cleanup_tmp_directories=True, multiprocessing_options=_alone()
+            )
             self._manager = orbax.CheckpointManager(self._folder.resolve(), options=options)
         return self._manager
+
+
+def _alone() -> Any:
+    """For a process that reads or writes without waiting for others."""
+    number, _ = process()
+    prefix = f"contourmc-{number}"
+    options = _orbax().options.MultiprocessingOptions
+    return options(primary_host=number, active_processes={number}, barrier_sync_key_prefix=prefix)
 
 
 def _orbax() -> Any:

@@ -5,7 +5,8 @@ weights and the steps of draws are in the root, positions in the group `draws`, 
 all arrays have axes (chain, draw, …).
 
 Draws are written in whole chunks, which never change again: whoever knows how many draws are there can read those while
-more are added, and a process that is killed leaves no draw half written.
+more are added, and a process that is killed leaves no draw half written. Of several processes each writes the chunks of
+its own chains.
 """
 
 import shutil
@@ -18,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from contourmc._core.processes import from_first, in_all, is_first, joined_rows, process, several
 from contourmc._core.pytrees import is_key
 from contourmc.draws.tree_files import from_group, structure_of, variables
 
@@ -66,25 +68,46 @@ class DrawStore:
 
     def __init__(self, path: Path, like: Columns, steps: np.ndarray):
         """Open a store for draws like these, of which only shapes and types matter; make it if there is none."""
-        import zarr
-
         self.path = path
         self.chunk = _draws_in_chunk(like)
-        if not (path / "zarr.json").exists():
-            _create(path, like, steps, self.chunk)
-        self._root: Any = zarr.open_group(path, mode="r+", use_consolidated=False)
+
+        def make() -> None:
+            if not (path / "zarr.json").exists():
+                _create(path, like, steps, self.chunk)
+
+        from_first(make)
+        self._root = self._open()
 
     def write(self, first: int, columns: Columns, steps: np.ndarray) -> None:
-        """Write draws from number `first` on, a multiple of the chunk.
+        """Write draws, of this process's chains, from number `first` on, a multiple of the chunk.
 
         Draws after these, which a run has left that was killed and resumed, are the same as those that are to come.
         """
-        self._require_there()  # or Zarr would make another one, in which what was there is zeros
+        in_all(self._require_there)  # or Zarr would make another one, in which what was there is zeros
+        named = ((path, variables(tree)) for path, tree in _given(columns))
+        arrays = {f"{path}/{name}": values for path, group in named for name, values in group.items()}
+        chains = next(iter(arrays.values())).shape[0]
+        in_chunk = self._root[next(iter(arrays))].chunks[0]
+        number, _ = process()
+        begin, writes = number * chains, True
+        if chains % in_chunk:  # chunks with chains of several processes, which must not write to the same one
+            arrays, begin, writes = joined_rows(arrays), 0, is_first()
         end = first + len(steps)
-        for path, tree in _given(columns):
-            for name, values in variables(tree).items():
-                _put(self._root[f"{path}/{name}"], (slice(None), slice(first, end)), end, values, axis=1)
-        _put(self._root["draw"], (slice(first, end),), end, steps, axis=0)
+
+        def grow() -> None:
+            for name in arrays:
+                _grow(self._root[name], end, axis=1)
+            _grow(self._root["draw"], end, axis=0)
+            self._root["draw"][first:end] = steps
+
+        def put() -> None:
+            for name, values in arrays.items() if writes else ():
+                self._root[name][begin : begin + len(values), first:end] = values
+
+        from_first(grow)
+        if several():
+            self._root = self._open()  # its arrays have grown
+        in_all(put)
 
     def with_rest(self, count: int, rest: Columns) -> Columns:
         """The first `count` draws and some more, which are in memory; positions are read when they are used."""
@@ -95,6 +118,11 @@ class DrawStore:
             arrays = [self._root[f"{path}/{name}"] for name in names]
             joined[path] = structure.unflatten(map(partial(_join, count, lazy=path == LAZY), arrays, leaves))
         return joined
+
+    def _open(self) -> Any:
+        import zarr
+
+        return zarr.open_group(self.path, mode="r+", use_consolidated=False)
 
     def _require_there(self) -> None:
         if not (self.path / "zarr.json").exists():
@@ -141,7 +169,7 @@ def _create(path: Path, like: Columns, steps: np.ndarray, chunk: int) -> None:
     """An empty store, made aside and moved to its place when it is complete."""
     import zarr
 
-    aside = path.with_name(f".{path.name}")
+    aside, (_, processes) = path.with_name(f".{path.name}"), process()
     shutil.rmtree(aside, ignore_errors=True)
     root = zarr.open_group(aside, mode="w")
     for place, tree in _given(like):
@@ -149,7 +177,7 @@ def _create(path: Path, like: Columns, steps: np.ndarray, chunk: int) -> None:
         group.attrs["structure"] = structure_of(tree)
         for name, values in variables(tree).items():
             own = [f"{name}_{i}" for i in range(values.ndim - 2)]
-            shape = (values.shape[0], 0, *values.shape[2:])
+            shape = (values.shape[0] * processes, 0, *values.shape[2:])
             _array(group, name, shape, (values.shape[0], chunk, *values.shape[2:]), values, ("chain", "draw", *own))
     _array(root, "draw", (0,), (chunk,), steps, ("draw",))
     aside.rename(path)
@@ -160,7 +188,6 @@ def _array(group: Any, name: str, shape: Any, chunks: Any, like: np.ndarray, axe
     group.create_array(name, shape=shape, chunks=chunks, dtype=like.dtype, dimension_names=axes)
 
 
-def _put(array: Any, place: tuple[slice, ...], end: int, values: np.ndarray, axis: int) -> None:
+def _grow(array: Any, end: int, axis: int) -> None:
     if array.shape[axis] < end:
         array.resize((*array.shape[:axis], end, *array.shape[axis + 1 :]))
-    array[place] = values

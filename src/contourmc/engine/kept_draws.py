@@ -61,7 +61,7 @@ class KeptDraws:
 
         Positions on disk are read when they are used.
         """
-        columns = jax.tree.map(joined_rows, self._columns_of(_in_memory(state)))
+        columns = joined_rows(self._columns_of(_in_memory(state)))
         return self._disk.with_rest(state.stored, columns) if self._disk is not None and on_disk else columns
 
     def steps(self, first: int, count: int) -> Int[np.ndarray, " draws"]:

@@ -114,7 +114,7 @@ class KernelRun(Run):
     def positions(self) -> Position:
         positions = jax.vmap(self.kernel.draw)(self._state.chains.state)
         if self.plan.build.mesh is not None:
-            positions = jax.tree.map(lambda leaf: jnp.asarray(whole(leaf)), positions)
+            positions = jax.tree.map(jnp.asarray, whole(positions))
         return self._as_positions(positions)
 
     @property
@@ -184,15 +184,16 @@ class KernelRun(Run):
     def saved(self) -> SavedRun:
         state = self._state
         if self.plan.build.mesh is not None:  # all of it, so that it can be dealt to other devices
-            draws = jax.tree.map(joined_rows, state.draws)
+            draws = joined_rows(state.draws)
             state = state._replace(groups=(gather(state.groups, lambda chains: chains),), draws=draws)
         return SavedRun(state, self.steps, self.seconds, self.compile_seconds)
 
     def restore(self, saved: SavedRun) -> None:
         state, steps, self.seconds, self.compile_seconds = saved
         self.lengthen(steps - self.steps)
+        chains = jax.tree.map(jnp.asarray, state.chains)
         draws = jax.tree.map(own_rows, state.draws)
-        self._state = state._replace(groups=grouped(self.plan.build, state.chains), draws=draws)
+        self._state = state._replace(groups=grouped(self.plan.build, chains), draws=draws)
 
     def lengthen(self, steps: int) -> None:
         self.length = self.length.longer(steps)

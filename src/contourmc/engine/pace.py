@@ -6,10 +6,11 @@ It follows the clock, of several processes that of the first, but no result depe
 import jax
 import numpy as np
 
-from contourmc._core.processes import from_first
+from contourmc._core.processes import from_first, several
 from contourmc.engine.plan import Plan
 
-# How often the progress bar moves and Ctrl-C takes effect; a GPU, which idles meanwhile, is given 5 times as long.
+# How often the progress bar moves and Ctrl-C takes effect; a GPU, which idles meanwhile, and several
+# processes, which wait for one another, are given 5 times as long.
 SEGMENT_SECONDS = 0.1
 
 
@@ -36,7 +37,7 @@ class Pace:
         The next one has fewer steps only if this one took five times as long as it should: a part of a block may be
         slow because it draws the noise of the whole block, and then more steps cost hardly more.
         """
-        wanted = SEGMENT_SECONDS if jax.default_backend() == "cpu" else 5 * SEGMENT_SECONDS
+        wanted = SEGMENT_SECONDS if jax.default_backend() == "cpu" and not several() else 5 * SEGMENT_SECONDS
         count = int(wanted * steps / seconds)
         if seconds < 5 * wanted:
             count = max(count, 2 * self._count)

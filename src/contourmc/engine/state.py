@@ -168,5 +168,5 @@ def joined(leaves: tuple[Array | np.ndarray, ...], axis: int = 0) -> Array | np.
 
 def gather(groups: tuple[Chain, ...], part: Callable[[Chain], Any]) -> Any:
     """A part of every chain, stacked, on the host; with several processes, of all of them in each."""
-    parts = (jax.tree.map(whole, part(group)) for group in groups)
+    parts = (whole(part(group)) for group in groups)
     return jax.tree.map(lambda *leaves: joined(leaves), *parts)

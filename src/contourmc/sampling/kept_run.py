@@ -2,7 +2,8 @@
 
 import pickle
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
+from contourmc._core.processes import from_first
 from contourmc._core.pytrees import Position, named_leaves, shape_of_one
 from contourmc.checkpoints.folder import RunFolder
 from contourmc.checkpoints.identity import Identity, plain
@@ -45,13 +47,16 @@ class KeptRun:
         self._folder, self._every, self._call = RunFolder(folder), every, call
         self._before: tuple[Identity, int] | None = None
 
-    def lock(self) -> AbstractContextManager[Any]:
-        """A context in which no other process runs this folder."""
-        return self._folder.lock()
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """A context in which no other process runs this folder, but for those that make this run together."""
+        with ExitStack() as held:
+            from_first(lambda: held.enter_context(self._folder.lock()))
+            yield
 
     def planned(self) -> dict[str, Any]:
         """The call, with the length that the run in the folder was planned for, which may have been extended since."""
-        self._before = self._folder.read()
+        self._before = from_first(self._folder.read)
         if self._before is None:
             return self._call
         identity, steps = self._before
@@ -65,8 +70,7 @@ class KeptRun:
         """Let the run go on where the one in the folder was, if there is one; returns what writes its checkpoints."""
         identity = _identity(prepared)
         if self._before is None:
-            self._folder.write(identity, run.steps)
-            _store_call(self._folder, self._call | {"checkpoint_every": self._every})
+            from_first(lambda: self._begin(identity, run.steps))
         else:
             self._folder.require_same(self._before[0], identity)
         keeper = FolderKeeper(self._folder, self._every, _structures(prepared), _probe(prepared))
@@ -75,8 +79,12 @@ class KeptRun:
             prepared.target.seek(run.step, data)
         if self._call["steps"] > run.steps:
             run.lengthen(self._call["steps"] - run.steps)
-            self._folder.write(identity, run.steps)
+            from_first(lambda: self._folder.write(identity, run.steps))
         return keeper
+
+    def _begin(self, identity: Identity, steps: int) -> None:
+        self._folder.write(identity, steps)
+        _store_call(self._folder, self._call | {"checkpoint_every": self._every})
 
 
 def stored_call(folder: str | Path, steps: int | None) -> dict[str, Any]:
