@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 600  # after which a run is given up
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def _start(place: Path, number: int) -> Worker:
     out, errors = place / f"{number}.out", place / f"{number}.err"
     with out.open("wb") as stdout, errors.open("wb") as stderr:
         # Without closing files, Python needs no fork hook, about which JAX would warn.
-        return Worker(subprocess.Popen(command, stdout=stdout, stderr=stderr, close_fds=False), out, errors)
+        return Worker(subprocess.Popen(command, stdout=stdout, stderr=stderr, close_fds=False, cwd=ROOT), out, errors)
 
 
 def finish(workers: list[Worker]) -> list[list[dict[str, Any]]]:

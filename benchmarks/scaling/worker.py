@@ -16,7 +16,8 @@ from typing import Any
 def main() -> None:
     task = json.loads(Path(sys.argv[1]).read_text())
     if task["devices"] > 1:
-        os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={task['devices']}"
+        flag = f"--xla_force_host_platform_device_count={task['devices']}"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flag}"
 
     import contourmc as cm
 

@@ -82,7 +82,7 @@ def joined_rows(tree: Any) -> Any:
     joined, begin = [], 0
     for leaf, array in zip(leaves, arrays, strict=True):
         parts = np.ascontiguousarray(received[:, begin : begin + array.nbytes]).view(array.dtype)
-        rows = parts.reshape(-1, *array.shape[1:])
+        rows = parts.reshape(len(parts) * array.shape[0], *array.shape[1:])
         joined.append(_as_keys(rows, leaf) if is_key(leaf) else rows)
         begin += array.nbytes
     return structure.unflatten(joined)

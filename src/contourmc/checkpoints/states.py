@@ -94,8 +94,9 @@ class States:
         return [int(name) for name in names if name.isdecimal()]
 
     def _read(self, number: int) -> Arrays:
-        checkpointer = _orbax()
-        with checkpointer.PyTreeCheckpointer(multiprocessing_options=_alone()) as reader:
+        checkpointer, alone = _orbax(), _alone()
+        handler = checkpointer.PyTreeCheckpointHandler(multiprocessing_options=alone)
+        with checkpointer.Checkpointer(handler, multiprocessing_options=alone) as reader:
             path = self._folder / str(number) / "default"
             names = reader.metadata(path).item_metadata.tree
             read = {name: checkpointer.RestoreArgs(restore_type=np.ndarray) for name in names}
@@ -106,7 +107,7 @@ class States:
             orbax = _orbax()
             self._folder.mkdir(parents=True, exist_ok=True)
             options = orbax.CheckpointManagerOptions(
-                max_to_keep=KEPT, cleanup_tmp_directories=True, multiprocessing_options=_alone()
+                max_to_keep=KEPT, create=False, cleanup_tmp_directories=True, multiprocessing_options=_alone()
             )
             self._manager = orbax.CheckpointManager(self._folder.resolve(), options=options)
         return self._manager

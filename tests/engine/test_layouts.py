@@ -1,0 +1,91 @@
+"""A run is the same on one device, on eight, and in two processes that make it together.
+
+Virtual devices of one CPU, and processes on this machine that speak over gloo. Eight chains; those that do not interact
+must be the same bit for bit. Chains that share θ are too in the first hundred steps, here at least, where the sum over
+two or eight parts is rounded as the one over eight chains; that is not promised, and they are compared to 1e-4.
+"""
+
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.scaling.layouts import Layout, finish, measure, start
+
+CACHE = Path(__file__).parents[1] / ".compiled"
+RUNS = [("a kernel", 20_000), ("automatic", 20_000), ("average", 2_000), ("batch in parts", 400), ("divergence", 1_000)]
+SHARED = ("shared theta", 100)
+TWO_PROCESSES = Layout(processes=2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cached():
+    """All processes share what the tests have compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
+        yield
+
+
+@pytest.fixture(scope="module")
+def one_device(_cached):
+    (found,) = measure(Layout(), [*RUNS, SHARED])
+    return found
+
+
+def require_same(found, expected):
+    for one, other, (kind, _) in zip(found[:-1], expected[:-1], RUNS, strict=True):
+        assert one["digest"] == other["digest"], kind
+    assert found[-1]["draws"] == expected[-1]["draws"]
+    np.testing.assert_allclose(found[-1]["theta"], expected[-1]["theta"], rtol=1e-4)
+    np.testing.assert_allclose(found[-1]["energies"], expected[-1]["energies"], rtol=1e-4, atol=1e-4)
+
+
+def test_eight_devices_equal_one(one_device):
+    (found,) = measure(Layout(devices=8), [*RUNS, SHARED])
+    require_same(found, one_device)
+
+
+def test_two_processes_equal_one_and_each_has_the_whole_result(one_device):
+    for found in measure(TWO_PROCESSES, [*RUNS, SHARED]):
+        require_same(found, one_device)
+
+
+def killed_after_a_checkpoint(layout, folder):
+    """Start a run that tunes itself, and kill all its processes as soon as it has a checkpoint."""
+    workers = start(layout, [RUNS[1]], folder)
+    states = folder / "automatic" / "states"
+    wait_for(lambda: states.exists() and any(entry.name.isdecimal() for entry in states.iterdir()), workers)
+    for worker in workers:
+        worker.process.kill()
+        assert worker.process.wait() == -signal.SIGKILL
+
+
+def wait_for(condition, workers):
+    while not condition():
+        time.sleep(0.01)
+        for worker in workers:
+            assert worker.process.poll() is None, worker.errors.read_text()[-2000:]
+
+
+def test_two_processes_that_are_killed_are_resumed_by_two_and_by_one(one_device, tmp_path):
+    expected = one_device[1]["digest"]
+    killed_after_a_checkpoint(TWO_PROCESSES, tmp_path / "by two")
+    assert [found[0]["digest"] for found in measure(TWO_PROCESSES, [RUNS[1]], tmp_path / "by two")] == [expected] * 2
+    killed_after_a_checkpoint(TWO_PROCESSES, tmp_path / "by one")
+    ((found,),) = measure(Layout(devices=4), [RUNS[1]], tmp_path / "by one")
+    assert found["digest"] == expected
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 0)])
+def test_a_signal_to_one_process_ends_both_with_a_checkpoint(sent, status, tmp_path):
+    """Ctrl-C returns what there is so far, in both processes the same."""
+    workers = start(TWO_PROCESSES, [("a kernel", 2**31 - 1)], tmp_path)
+    states = tmp_path / "a-kernel" / "states"
+    wait_for(lambda: states.exists() and any(states.iterdir()), workers)
+    workers[1].process.send_signal(sent)
+    assert [worker.process.wait(120) for worker in workers] == [status] * 2
+    if status == 0:
+        (one,), (other,) = finish(workers)
+        assert one["digest"] == other["digest"]
