@@ -38,7 +38,7 @@ class Worker:
 def start(layout: Layout, runs: list[tuple[str, int]], folder: Path | None = None) -> list[Worker]:
     """The processes, which make runs of some kinds and numbers of steps, one after the other."""
     place = Path(tempfile.mkdtemp())
-    task = dict(processes=layout.processes, devices=layout.devices, runs=runs, port=_free_port())
+    task = dict(processes=layout.processes, devices=layout.devices, runs=runs, port=free_port())
     (place / "task.json").write_text(json.dumps(task | dict(folder=None if folder is None else str(folder))))
     return [_start(place, number) for number in range(layout.processes)]
 
@@ -82,7 +82,8 @@ def _lines(worker: Worker) -> list[str]:
     return worker.out.read_text().splitlines()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody uses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -3,6 +3,7 @@
 Of several processes the first decides and writes them; all make what they hold together.
 """
 
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from contourmc._core.processes import any_process, from_first, in_all, several
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position
 from contourmc.checkpoints.folder import RunFolder
-from contourmc.checkpoints.states import States
+from contourmc.checkpoints.states import States, import_writers
 from contourmc.checkpoints.termination import STATUS, Termination, heeding_termination
 from contourmc.draws.run_files import write_summary
 from contourmc.engine.run import Keeper, Run
@@ -58,6 +59,8 @@ class FolderKeeper(Keeper):
     ):
         self._folder, self._every, self._structures, self._probe = folder, every, structures, probe
         self._states = States(folder.states)
+        # The first checkpoint would wait for a second until these are imported; now the compiler is at work.
+        threading.Thread(target=import_writers, daemon=True).start()
         self._next, self._stage, self._step = time.monotonic() + every, "", -1
         self._flushed = self._most_draws = 0  # draws of each chain on disk; and how many more may be in memory
         self._left = False  # by the other processes, if this one has failed and they have not

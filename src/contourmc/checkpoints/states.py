@@ -1,5 +1,6 @@
 """Checkpoints of the state of a run, written by Orbax: in the background, and as a whole or not at all."""
 
+import importlib
 import logging
 import shutil
 import warnings
@@ -119,6 +120,13 @@ def _alone() -> Any:
     prefix = f"contourmc-{number}"
     options = _orbax().options.MultiprocessingOptions
     return options(primary_host=number, active_processes={number}, barrier_sync_key_prefix=prefix)
+
+
+def import_writers() -> None:
+    """Import what writes checkpoints, which takes a while."""
+    _orbax()
+    for name in ("h5netcdf", "xarray", "zarr"):
+        importlib.import_module(name)
 
 
 def _orbax() -> Any:

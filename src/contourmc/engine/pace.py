@@ -3,15 +3,18 @@
 It follows the clock, of several processes that of the first, but no result depends on it.
 """
 
+import time
+
 import jax
 import numpy as np
 
 from contourmc._core.processes import from_first, several
 from contourmc.engine.plan import Plan
 
-# How often the progress bar moves and Ctrl-C takes effect; a GPU, which idles meanwhile, and several
-# processes, which wait for one another, are given 5 times as long.
+# How often the progress bar moves and Ctrl-C takes effect. A GPU, which idles meanwhile, and several processes, which
+# wait for one another, are given 5 times as long; processes that are slow to reach even more, up to the most.
 SEGMENT_SECONDS = 0.1
+MOST_SECONDS = 5.0
 
 
 class Pace:
@@ -19,6 +22,7 @@ class Pace:
 
     def __init__(self, plan: Plan):
         self._plan, self._count = plan, least_steps(plan)
+        self._exchange = 0.0  # seconds that an exchange between processes takes
 
     def segment_end(self, step: int, until: int) -> int:
         """The last step of the segment that begins after `step`, at most `until`."""
@@ -38,10 +42,13 @@ class Pace:
         slow because it draws the noise of the whole block, and then more steps cost hardly more.
         """
         wanted = SEGMENT_SECONDS if jax.default_backend() == "cpu" and not several() else 5 * SEGMENT_SECONDS
+        wanted = min(max(wanted, 100 * self._exchange), MOST_SECONDS)
         count = int(wanted * steps / seconds)
         if seconds < 5 * wanted:
             count = max(count, 2 * self._count)
+        began = time.perf_counter()
         self._count = from_first(lambda: int(np.clip(count, least_steps(self._plan), 8 * self._count)))
+        self._exchange = time.perf_counter() - began
 
 
 def least_steps(plan: Plan) -> int:
