@@ -43,6 +43,11 @@ class RunFolder:
             message = f"the folder of the run, {self.path}, is gone, and with it the draws on disk. Begin the run anew"
             raise FileNotFoundError(message)
 
+    def require_shared(self) -> None:
+        """Raise if this process does not see what the first one has written."""
+        remedy = "this process does not see it: give a folder on a file system that all processes share"
+        require(self._file.exists(), "checkpoint", str(self.path), remedy)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """A context in which no other process can run this folder; raises if another one does.

@@ -14,7 +14,7 @@ import numpy as np
 
 from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
-from contourmc._core.processes import from_first
+from contourmc._core.processes import from_first, in_all
 from contourmc._core.pytrees import Position, named_leaves, shape_of_one
 from contourmc.checkpoints.folder import RunFolder
 from contourmc.checkpoints.identity import Identity, plain
@@ -71,6 +71,7 @@ class KeptRun:
         identity = _identity(prepared)
         if self._before is None:
             from_first(lambda: self._begin(identity, run.steps))
+            in_all(self._folder.require_shared)
         else:
             self._folder.require_same(self._before[0], identity)
         keeper = FolderKeeper(self._folder, self._every, _structures(prepared), _probe(prepared))
