@@ -18,7 +18,7 @@ from typing import Any
 import jax
 
 _LOG = logging.getLogger(__name__)
-_SECONDS = 0.1  # programs that took less are not worth a file
+_SECONDS = 0.005  # programs that took less are not worth a file
 _DEFAULT_SECONDS = 1.0  # JAX's own limit, which is left alone if it is another
 _MOST_BYTES = 2**29
 

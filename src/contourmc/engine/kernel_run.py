@@ -18,7 +18,6 @@ from contourmc._core.processes import joined_rows, own, own_rows, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
-from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
 from contourmc.engine.groups import grouped, no_draws, start_chains, threads
 from contourmc.engine.kept_draws import KeptDraws
@@ -26,9 +25,9 @@ from contourmc.engine.length import Length
 from contourmc.engine.loop import Segment, Span, compile_segment
 from contourmc.engine.pace import Pace
 from contourmc.engine.plan import is_large, make_plan
-from contourmc.engine.recorder import read_mark, trajectory_of
+from contourmc.engine.recorder import note_on, read_mark, trajectory_of
 from contourmc.engine.run import Run
-from contourmc.engine.state import Chain, Draws, Failure, RunState, gather, joined
+from contourmc.engine.state import Chain, Draws, RunState, first_failure, gather, joined
 from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
@@ -143,7 +142,7 @@ class KernelRun(Run):
                     self._advance(programs, pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
                         count = self.length.steps_before + self._state.step
-                        report("sampling", count, _note(self._state.draws[-1]))
+                        report("sampling", count, note_on(self._state.draws[-1]))
         finally:
             self.seconds += time.perf_counter() - began - (self.compile_seconds - compiled_before)
 
@@ -246,12 +245,12 @@ class KernelRun(Run):
         if bad:
             last = int(np.min(bad_steps[bad_steps > 0])) - 1
             if last <= state.step:
-                return state._replace(failure=_failure(bad_steps, state.groups))
+                return state._replace(failure=first_failure(bad_steps, state.groups))
             parts = self._segments(programs, pool, last)
         self._pace.measured(last - state.step, time.perf_counter() - began)
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
-        failure = _failure(bad_steps, groups) if bad else None
+        failure = first_failure(bad_steps, groups) if bad else None
         return RunState(last, groups, (*state.draws, *self._new_draws(parts, last)), marks, failure, state.stored)
 
     def _segments(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> list[Segment]:
@@ -299,20 +298,3 @@ class KernelRun(Run):
         count = jax.tree.leaves(sums)[0].shape[0]
         one_by_one = [jax.tree.map(lambda leaf, i=i: leaf[i : i + 1], sums) for i in range(count)]
         return [unstack(self.average, i).finish(one) for i, one in enumerate(one_by_one)]
-
-
-def _failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:
-    """Which chain was the first to meet a number that is not finite, from the chains before that step."""
-    chain = int(np.argmin(np.where(bad_steps > 0, bad_steps, np.iinfo(bad_steps.dtype).max)))
-    before = gather(groups, lambda chain: chain.health)
-    return Failure(chain, int(bad_steps[chain]), float(before.energy[chain]), float(before.multiplier[chain]))
-
-
-def _note(draws: Draws) -> str:
-    """What is worth watching: energies, how often the chains are driven uphill, how even the weights are."""
-    if not draws.energy.size:
-        return ""
-    share = float(kish(normalise(np.ravel(draws.log_weight)))) / draws.log_weight.size
-    uphill = float(np.mean(draws.multiplier < 0))
-    energies = f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}"
-    return f"{energies} · uphill {uphill:.0%} · weight ESS {share:.0%}"

@@ -1,11 +1,12 @@
-"""What is read off the chains at every mark, and the trajectory that is made from it."""
+"""What is read off the chains at every mark, the trajectory that is made from it, and a note for who watches."""
 
 import jax
 import numpy as np
 
 from contourmc._core.pytrees import Position
+from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.trajectory import Stretch, Trajectory
-from contourmc.engine.state import Chain, Mark, RunState, Totals, gather
+from contourmc.engine.state import Chain, Draws, Mark, RunState, Totals, gather
 
 
 def read_mark(step: int, groups: tuple[Chain, ...]) -> Mark:
@@ -34,6 +35,16 @@ def trajectory_of(state: RunState, steps_before: int = 0) -> Trajectory:
         theta=theta,
         visits=visits,
     )
+
+
+def note_on(draws: Draws) -> str:
+    """What is worth watching: energies, how often the chains are driven uphill, how even the weights are."""
+    if not draws.energy.size:
+        return ""
+    share = float(kish(normalise(np.ravel(draws.log_weight)))) / draws.log_weight.size
+    uphill = float(np.mean(draws.multiplier < 0))
+    energies = f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}"
+    return f"{energies} · uphill {uphill:.0%} · weight ESS {share:.0%}"
 
 
 def _stretch(totals: Totals, centre: Position) -> Stretch:

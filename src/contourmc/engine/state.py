@@ -170,3 +170,10 @@ def gather(groups: tuple[Chain, ...], part: Callable[[Chain], Any]) -> Any:
     """A part of every chain, stacked, on the host; with several processes, of all of them in each."""
     parts = (whole(part(group)) for group in groups)
     return jax.tree.map(lambda *leaves: joined(leaves), *parts)
+
+
+def first_failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:
+    """Which chain was the first to meet a number that is not finite, from the chains before that step."""
+    chain = int(np.argmin(np.where(bad_steps > 0, bad_steps, np.iinfo(bad_steps.dtype).max)))
+    before = gather(groups, lambda chain: chain.health)
+    return Failure(chain, int(bad_steps[chain]), float(before.energy[chain]), float(before.multiplier[chain]))
