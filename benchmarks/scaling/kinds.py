@@ -3,15 +3,27 @@
 Each is a function of the number of steps and of `checkpoint`, a folder or None, which makes a run of eight chains.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 import contourmc as cm
-from benchmarks.torture.kinds import KERNEL, START, data, posterior, predict, wells
+from benchmarks.torture.kinds import (
+    BATCH,
+    KERNEL,
+    ROWS,
+    START,
+    data,
+    log_likelihood,
+    log_prior,
+    posterior,
+    predict,
+    wells,
+)
 
 Run = Callable[[int, Path | None], cm.Samples]
 CHAINS = 8
@@ -60,6 +72,24 @@ def diverging(steps: int, checkpoint: Path | None) -> cm.Samples:
     raise RuntimeError("no chain has diverged")
 
 
+def unreadable(steps: int, checkpoint: Path | None) -> cm.Samples:
+    """The data of the last process end in the middle of the run."""
+
+    def batches() -> Iterator[Any]:
+        x, y = data()
+        last = jax.process_index() == jax.process_count() - 1
+        for number in range(steps):
+            if last and number == steps // 2:
+                raise OSError("the disk is gone")
+            yield x[:BATCH], y[:BATCH]
+
+    try:
+        _run(cm.StreamedPosterior(log_likelihood, log_prior, batches, ROWS), START, steps, checkpoint, kernel=KERNEL)
+    except cm.DataError as error:
+        return error.samples
+    raise RuntimeError("all data have been read")
+
+
 KINDS: dict[str, Run] = {
     "a kernel": flattened,
     "automatic": automatic,
@@ -67,4 +97,5 @@ KINDS: dict[str, Run] = {
     "average": averaged,
     "batch in parts": in_parts,
     "divergence": diverging,
+    "unreadable data": unreadable,
 }

@@ -108,6 +108,23 @@ def begin_elsewhere(folder):
     return cm.start(**stored_call(copy, None))
 
 
+def test_a_run_whose_last_checkpoint_failed_is_extended(begin, monkeypatch):
+    """No other process has gone on with it."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    run = begin()
+    with monkeypatch.context() as patch:
+        patch.setattr("contourmc.checkpoints.states.pack", full)
+        with pytest.warns(UserWarning, match="no checkpoint could be written"):
+            run.advance()
+    run.extend(1000)
+    run.advance()
+    assert run.step == 9000
+    run.close()
+
+
 def test_a_read_only_folder_is_an_error_before_the_run(begin, monkeypatch, tmp_path):
     """Simulated, since tests may run as root, who can write everywhere."""
 

@@ -34,6 +34,18 @@ def test_resume_needs_nothing_but_the_folder(begin, tmp_path):
     assert resumed.settings == whole.settings
 
 
+def test_a_folder_may_be_named_as_seen_from_here(begin, tmp_path, monkeypatch):
+    """And the process may go elsewhere while it runs."""
+    whole = finished(begin(checkpoint=None))
+    monkeypatch.chdir(tmp_path)
+    with begin(checkpoint="here") as run:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        run.advance(3000)
+    monkeypatch.chdir(tmp_path)
+    assert digest(cm.resume("here")) == digest(whole)
+
+
 def test_resume_takes_functions_of_any_kind(begin, tmp_path):
     """They are pickled by their code, since `lambda`s have no name to find them by."""
     depth = 4.0

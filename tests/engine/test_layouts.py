@@ -52,6 +52,12 @@ def test_two_processes_equal_one_and_each_has_the_whole_result(one_device):
         require_same(found, one_device)
 
 
+def test_data_that_one_process_cannot_read_end_both_with_the_same_draws():
+    (one,), (other,) = measure(TWO_PROCESSES, [("unreadable data", 1000)])
+    assert one["digest"] == other["digest"]
+    assert one["draws"][1] > 0
+
+
 def killed_after_a_checkpoint(layout, folder):
     """Start a run that tunes itself, and kill all its processes as soon as it has a checkpoint."""
     workers = start(layout, [RUNS[1]], folder)

@@ -67,9 +67,14 @@ def _put(mesh: Mesh | None, tree: Any, spec: PartitionSpec) -> Any:
     def put(leaf: Any) -> Any:
         if isinstance(leaf, jax.Array) and leaf.sharding == sharding:
             return leaf
+        if mesh.is_multi_process:
+            return spread(leaf)
+        return jax.device_put(leaf, sharding)
+
+    def spread(leaf: Any) -> Any:
+        """Not by `device_put`, which would compare all numbers between the processes."""
         if is_key(leaf):
-            return jax.random.wrap_key_data(put(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
-        # Not `device_put`: between processes it would compare all numbers.
+            return jax.random.wrap_key_data(spread(jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
         values = np.asarray(leaf)
         return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
 

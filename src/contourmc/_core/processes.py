@@ -14,7 +14,7 @@ import numpy as np
 from contourmc._core.pytrees import is_key
 
 Value = TypeVar("Value")
-_LEAST_BYTES = 1024  # of a message
+_LEAST_BYTES, _MOST_BYTES = 1024, 2**26  # of a message
 
 
 def distributed(
@@ -33,6 +33,7 @@ def distributed(
         raise ValueError(f"{remedy} where the cluster tells (Slurm, Open MPI, Kubernetes)")
     try:
         jax.distributed.initialize(*given)
+        any_process(False)  # while they wait for one another: a first exchange later on would give up after 30 s
     except (RuntimeError, ValueError) as error:
         remedy = "call it once, before anything else that uses JAX, with the same address in all processes"
         raise RuntimeError(f"the processes could not be brought together: {error}; {remedy}") from error
@@ -78,7 +79,9 @@ def joined_rows(tree: Any) -> Any:
     leaves, structure = jax.tree.flatten(tree)
     arrays = [np.asarray(jax.random.key_data(leaf) if is_key(leaf) else leaf) for leaf in leaves]
     message = b"".join(array.tobytes() for array in arrays)
-    received = _utilities().process_allgather(_padded(message))
+    # In pieces: they pass through the memory of the devices, once for each process.
+    pieces = [message[begin : begin + _MOST_BYTES] for begin in range(0, max(1, len(message)), _MOST_BYTES)]
+    received = np.concatenate([_utilities().process_allgather(_padded(piece))[:, : len(piece)] for piece in pieces], 1)
     joined, begin = [], 0
     for leaf, array in zip(leaves, arrays, strict=True):
         parts = np.ascontiguousarray(received[:, begin : begin + array.nbytes]).view(array.dtype)
@@ -111,7 +114,12 @@ def own_rows(leaf: Any) -> Any:
 
 def any_process(flag: bool) -> bool:
     """Whether it is true in any process."""
-    return bool(np.any(_utilities().process_allgather(np.array([flag])))) if several() else flag
+    return bool(largest(int(flag)))
+
+
+def largest(number: int) -> int:
+    """The largest of the numbers that the processes give."""
+    return int(np.max(_utilities().process_allgather(np.array([number], np.int32)))) if several() else number
 
 
 def from_first(make: Callable[[], Value]) -> Value:
@@ -124,21 +132,27 @@ def from_first(make: Callable[[], Value]) -> Value:
             result = make(), None
         except Exception as error:
             result = None, error
-    value, error = pickle.loads(_broadcast(pickle.dumps(result)))
+    try:
+        message = pickle.dumps(result)
+    except Exception as problem:  # some errors cannot be pickled
+        message = pickle.dumps((None, RuntimeError(f"{result[1] or problem}")))
+    value, error = pickle.loads(_broadcast(message))
     if error is not None:
         raise error
     return value
 
 
-def in_all(do: Callable[[], Value]) -> Value:
-    """Call a function in every process. If it raises in one of them, all raise, after all have come to its end."""
+def in_all(do: Callable[[], Value], otherwise: type[Exception] = OSError) -> Value:
+    """Call a function in every process. If it raises in one of them, all raise, after all have come to its end; those
+    in which it did not raise an error of another type.
+    """
     result, failure = None, None
     try:
         result = do()
     except Exception as error:
         failure = error
     if any_process(failure is not None):
-        raise failure or OSError("another process of the run has failed")
+        raise failure or otherwise("another process of the run has failed")
     return result  # pyright: ignore[reportReturnType]  # that of the function, which has not raised
 
 

@@ -25,7 +25,7 @@ class RunFolder:
     """path: of the folder, which need not exist yet."""
 
     def __init__(self, path: str | Path):
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # the process may go to another directory meanwhile
         self._file = self.path / "run.json"
         require(not self.path.exists() or self.path.is_dir(), "checkpoint", str(path), f"it is a file. {_ELSEWHERE}")
 

@@ -22,7 +22,7 @@ from contourmc.checkpoints.states import States, import_writers
 from contourmc.checkpoints.termination import STATUS, Termination, heeding_termination
 from contourmc.draws.run_files import write_summary
 from contourmc.engine.run import Keeper, Run
-from contourmc.engine.together import Report
+from contourmc.engine.together import TOGETHER, Report
 
 MOST_TIME = 0.02  # of a run, for its checkpoints
 # By how much the same energies may differ: a GPU's programs differ between processes, and may compute in bfloat16.
@@ -86,8 +86,8 @@ class FolderKeeper(Keeper):
     def require_newest(self) -> None:
         """Raise if the folder has a checkpoint that is not of this run."""
         remedy = "another process has gone on with the run since: `resume` it"
-        same = from_first(lambda: States(self._folder.states).last == self._states.last)
-        require(same, "checkpoint", str(self._folder.path), remedy)
+        newest = from_first(lambda: States(self._folder.states).last <= self._states.last)
+        require(newest, "checkpoint", str(self._folder.path), remedy)
 
     @contextmanager
     def watch(self, run: Run, report: Report | None) -> Iterator[Report]:
@@ -97,9 +97,12 @@ class FolderKeeper(Keeper):
                 if any_process(termination.asked):
                     raise SystemExit(STATUS)
             except BaseException as error:
-                self._left = several() and not isinstance(error, (KeyboardInterrupt, SystemExit))
+                self._left = several() and not isinstance(error, TOGETHER)
                 self._save(run, wait=True)
                 raise
+
+    def leave(self) -> None:
+        self._left = True
 
     def close(self, run: Run) -> None:
         """Write the last checkpoint, and end the threads that write."""
@@ -120,7 +123,8 @@ class FolderKeeper(Keeper):
         if changed or (note != COMPILING and from_first(lambda: time.monotonic() >= self._next)):
             self._save(run, wait=False)
         elif run.draws - self._flushed > self._most_draws:
-            self._attempt(lambda: self._flush(run))
+            self._attempt(run.flush)
+            self._flushed = run.draws  # also if it could not be written: not again after every segment
 
     def _save(self, run: Run, *, wait: bool) -> None:
         """Write a checkpoint, if the run has gone on since the last one."""
@@ -130,7 +134,8 @@ class FolderKeeper(Keeper):
 
         def save() -> None:
             if run.step != self._step:
-                self._flush(run)
+                run.flush()
+                self._flushed = run.draws
                 probe = None if self._probe is None else self._probe(run.positions)
                 checkpoint = Checkpoint(run.saved(), run.target.data_state(run.step), probe)
                 samples = run.samples(on_disk=False)
@@ -148,10 +153,6 @@ class FolderKeeper(Keeper):
         self._attempt(save)
         now = time.monotonic()
         self._next = now + max(self._every, (now - began) / MOST_TIME)
-
-    def _flush(self, run: Run) -> None:
-        run.flush()
-        self._flushed = run.draws
 
     def _attempt(self, write: Callable[[], None]) -> None:
         """Write to the folder; if that fails, warn and go on: the last good checkpoint stays. Without a folder, stop:

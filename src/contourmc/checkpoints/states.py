@@ -83,8 +83,10 @@ class States:
                 )
                 warnings.warn(f"{message} before", stacklevel=2)
                 continue
-            for damaged in numbers[: numbers.index(number)]:
-                shutil.rmtree(self._folder / str(damaged), ignore_errors=True)
+            for damaged in numbers[: numbers.index(number)]:  # aside: they must not count as the newest
+                aside = self._folder.with_name(f"damaged-{damaged}")
+                shutil.rmtree(aside, ignore_errors=True)
+                (self._folder / str(damaged)).rename(aside)
             return number, tree
         remedy = "all its checkpoints are damaged; its draws can still be read (Samples.open). Choose another folder"
         require(not numbers, "checkpoint", str(self._folder.parent), remedy)

@@ -4,9 +4,9 @@ xarray opens it, also while a run writes: `xarray.open_datatree(folder, engine="
 weights and the steps of draws are in the root, positions in the group `draws`, states of the target in `target_states`;
 all arrays have axes (chain, draw, …).
 
-Draws are written in whole chunks, which never change again: whoever knows how many draws are there can read those while
-more are added, and a process that is killed leaves no draw half written. Of several processes each writes the chunks of
-its own chains.
+Draws are written in whole chunks; only the last may be incomplete, and is written again as a whole when there are more.
+Whoever knows how many draws are there can read those while more are added, and a process that is killed leaves no
+draw half written. Of several processes each writes the chunks of its own chains.
 """
 
 import shutil
@@ -69,14 +69,14 @@ class DrawStore:
     def __init__(self, path: Path, like: Columns, steps: np.ndarray):
         """Open a store for draws like these, of which only shapes and types matter; make it if there is none."""
         self.path = path
-        self.chunk = _draws_in_chunk(like)
 
         def make() -> None:
             if not (path / "zarr.json").exists():
-                _create(path, like, steps, self.chunk)
+                _create(path, like, steps, _draws_in_chunk(like))
 
         from_first(make)
-        self._root = self._open()
+        self._root = in_all(self._open)
+        self.chunk: int = self._root["draw"].chunks[0]
 
     def write(self, first: int, columns: Columns, steps: np.ndarray) -> None:
         """Write draws, of this process's chains, from number `first` on, a multiple of the chunk.
@@ -106,12 +106,12 @@ class DrawStore:
 
         from_first(grow)
         if several():
-            self._root = self._open()  # its arrays have grown
+            self._root = in_all(self._open)  # its arrays have grown
         in_all(put)
 
     def with_rest(self, count: int, rest: Columns) -> Columns:
         """The first `count` draws and some more, which are in memory; positions are read when they are used."""
-        self._require_there()
+        in_all(self._require_there)
         joined = dict(rest)
         for path, tree in _given(rest):
             names, (leaves, structure) = variables(tree), jax.tree.flatten(tree)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from contourmc._core import mesh
 from contourmc._core.layout import Layout, layout_of
-from contourmc._core.processes import joined_rows, own, own_rows, whole
+from contourmc._core.processes import in_all, joined_rows, own, own_rows, several, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
@@ -118,7 +118,8 @@ class KernelRun(Run):
 
     @property
     def target_states(self) -> Any:
-        return self._state.chains.target_state
+        states = self._state.chains.target_state
+        return states if self.plan.build.mesh is None else whole(states)
 
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:
         """The energies of the draws kept after a step."""
@@ -229,7 +230,7 @@ class KernelRun(Run):
         try:
             self._state = self._advanced(programs, pool, last)
         except DataError as error:
-            if self._state.step < error.step - 1:
+            if self._state.step < error.step - 1 and not several():
                 self._state = self._advanced(programs, pool, error.step - 1)
             if self._state.failure is None:
                 raise
@@ -265,7 +266,8 @@ class KernelRun(Run):
             return jax.block_until_ready(program(target, self._arguments, group, span, average))
 
         parts = list(pool.map(call, programs, state.groups))
-        self.target.after(state.step // self.plan.build.block * self.plan.build.block)
+        block = self.plan.build.block
+        in_all(lambda: self.target.after(state.step // block * block), DataError)
         return parts
 
     def _dealt_arguments(self) -> tuple[Target, Average | None]:

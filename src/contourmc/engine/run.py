@@ -9,10 +9,11 @@ from typing import Any
 import jax
 
 from contourmc._core.checks import require, require_count
+from contourmc._core.processes import several
 from contourmc._core.pytrees import Position
 from contourmc.data.data_error import DataError
 from contourmc.draws.samples import Samples
-from contourmc.engine.together import Report, interrupted_together
+from contourmc.engine.together import TOGETHER, Report, ending_together
 from contourmc.targets.base import Target
 
 
@@ -45,6 +46,10 @@ class Keeper(ABC):
     """What writes checkpoints of a run."""
 
     @abstractmethod
+    def leave(self) -> None:
+        """Write no more: this process has failed, and the others of the run would not help to make a checkpoint."""
+
+    @abstractmethod
     def watch(self, run: "Run", report: Report | None) -> AbstractContextManager[Report]:
         """A context in which the run is advanced, with what it is to call after every call of the program."""
 
@@ -72,6 +77,7 @@ class Run(ABC):
         self._resources, self._closed = ExitStack(), False
         self._reopen: Callable[[], ExitStack] | None = None
         self._keeper: Keeper | None = None
+        self._ended_together = False  # by an exception that all processes raise
 
     def hold(self, resources: ExitStack, reopen: Callable[[], ExitStack], keeper: Keeper | None) -> None:
         """Keep open what the run needs, such as threads that read data, until the run is closed.
@@ -158,15 +164,18 @@ class Run(ABC):
             require(not self._closed, "steps", steps, "the run has been closed")
             try:
                 with ExitStack() as contexts:
-                    watched = contexts.enter_context(interrupted_together(report))
+                    watched = contexts.enter_context(ending_together(report))
                     if self._keeper is not None:
                         watched = contexts.enter_context(self._keeper.watch(self, watched))
                     self.advance_to(self.step + min(steps, remaining), watched)
-            except DataError as error:
-                error.samples = self.samples()
+            except TOGETHER as error:
+                self._ended_together = True
+                if isinstance(error, DataError):
+                    error.samples = self.samples()
                 raise
             except (MemoryError, jax.errors.JaxRuntimeError) as error:
-                if isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error):
+                full = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+                if full and not several():  # of several processes, the others would not help to collect the draws
                     message = f"the run ran out of memory after step {self.step:,}. Use fewer chains, a larger thin, or"
                     message += " store=False. The draws so far are in this error's `samples`."
                     raise OutOfMemoryError(message, self.samples()) from error
@@ -174,6 +183,7 @@ class Run(ABC):
         if self.failure or self.step >= self.steps:
             self.close()
         if self.failure:
+            self._ended_together = True
             raise DivergenceError(self.failure, self.samples())
 
     def extend(self, steps: int) -> None:
@@ -198,5 +208,7 @@ class Run(ABC):
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+        if kind is not None and several() and not self._ended_together and self._keeper is not None:
+            self._keeper.leave()
         self.close()

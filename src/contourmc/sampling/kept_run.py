@@ -14,10 +14,10 @@ import numpy as np
 
 from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
-from contourmc._core.processes import from_first, in_all
+from contourmc._core.processes import any_process, from_first, in_all
 from contourmc._core.pytrees import Position, named_leaves, shape_of_one
 from contourmc.checkpoints.folder import RunFolder
-from contourmc.checkpoints.identity import Identity, plain
+from contourmc.checkpoints.identity import Identity, differences, plain
 from contourmc.checkpoints.keeper import FolderKeeper
 from contourmc.checkpoints.packing import structures_of
 from contourmc.engine.run import Run
@@ -68,12 +68,13 @@ class KeptRun:
 
     def keep(self, run: Run, prepared: Prepared) -> FolderKeeper:
         """Let the run go on where the one in the folder was, if there is one; returns what writes its checkpoints."""
-        identity = _identity(prepared)
+        identity = identity_of(prepared)
         if self._before is None:
             from_first(lambda: self._begin(identity, run.steps))
             in_all(self._folder.require_shared)
         else:
             self._folder.require_same(self._before[0], identity)
+            from_first(self._keep_call)  # the process that began the run may have been killed before it did
         keeper = FolderKeeper(self._folder, self._every, _structures(prepared), _probe(prepared))
         data = keeper.restore(run)
         if run.step:
@@ -85,7 +86,11 @@ class KeptRun:
 
     def _begin(self, identity: Identity, steps: int) -> None:
         self._folder.write(identity, steps)
-        _store_call(self._folder, self._call | {"checkpoint_every": self._every})
+        self._keep_call()
+
+    def _keep_call(self) -> None:
+        if not self._folder.call.exists():
+            _store_call(self._folder, self._call | {"checkpoint_every": self._every})
 
 
 def stored_call(folder: str | Path, steps: int | None) -> dict[str, Any]:
@@ -118,7 +123,17 @@ def _store_call(folder: RunFolder, call: dict[str, Any]) -> None:
     folder.write_call(content)
 
 
-def _identity(prepared: Prepared) -> Identity:
+def require_same_everywhere(prepared: Prepared) -> None:
+    """Raise if the processes of a run have been asked for different ones."""
+    own = identity_of(prepared)
+    found = differences(from_first(lambda: own), own)
+    if any_process(bool(found)):
+        what = found[0].replace(" was ", " is ").replace(" now", "") if found else "see the message of another process"
+        raise ValueError(f"all processes must make the same calls, and this one differs from the first: {what}")
+
+
+def identity_of(prepared: Prepared) -> Identity:
+    """What must be the same when a run is resumed."""
     kernel, positions = prepared.kernel, prepared.positions
     return plain(
         prepared.settings

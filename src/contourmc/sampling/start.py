@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contourmc._core.compilation_cache import use_compilation_cache
+from contourmc._core.processes import several
 from contourmc.engine.run import Run
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
-from contourmc.sampling.kept_run import KeptRun
+from contourmc.sampling.kept_run import KeptRun, require_same_everywhere
 from contourmc.sampling.prepared import prepare
 from contourmc.targets.base import Target, check_starts
 from contourmc.targets.energies import Energy
@@ -53,6 +54,8 @@ def start(
             resources.enter_context(kept.lock())
             call = kept.planned()
         prepared = prepare(**call, on_disk=kept is not None)
+        if several():
+            require_same_everywhere(prepared)
         resources.enter_context(prepared.target.session())
         check_starts(prepared.target, prepared.positions, per_chain=prepared.per_chain)
         run = prepared.run()

@@ -239,7 +239,7 @@ class AdaptiveRun(Run):
         if self.follow and early:
             assert state.bins is not None
             energies = run.energies_since(0 if sampling else run.step * 4 // 5)
-            below, above = bins_to_add(energies, state.bins.partition)
+            below, above = as_in_first(bins_to_add(energies, state.bins.partition))
             if below or (above and not sampling):
                 return self._extend(state, run, energies, below, above)
         if run.step < run.steps:
