@@ -49,6 +49,9 @@ def main(
     ] = None,
     problems: Annotated[str | None, typer.Option(help="Names, with commas between; all unless given.")] = None,
     methods: Annotated[str | None, typer.Option(help="Names, with commas between; all unless given.")] = None,
+    only_report: Annotated[
+        bool, typer.Option("--only-report", help="Make no run: only the report of those that are there.")
+    ] = False,
     redo: Annotated[str | None, typer.Option(help="Methods whose runs of earlier calls do not count.")] = None,
     out: Annotated[Path, typer.Option(help="The folder for cells.jsonl and the report.")] = Path("results/gallery"),
     report_page: Annotated[
@@ -63,7 +66,7 @@ def main(
     repetitions = Seeds(seeds or (2 if quick else 10), peer_seeds or (1 if quick else 3))
     chosen, names = _choose("problems", problems, tuple(gallery())), _choose("methods", methods, METHODS)
     cells = Cells(out / "cells.jsonl", without=_choose("redo", redo or "", METHODS))
-    runnable = _installed(names, console)
+    runnable = () if only_report else _installed(names, console)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     tasks = [Task(gallery()[problem], budget, cells) for budget in budgets for problem in chosen]

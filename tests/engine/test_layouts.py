@@ -55,7 +55,7 @@ def test_two_processes_equal_one_and_each_has_the_whole_result(one_device):
 def test_data_that_one_process_cannot_read_end_both_with_the_same_draws():
     (one,), (other,) = measure(TWO_PROCESSES, [("unreadable data", 1000)])
     assert one["digest"] == other["digest"]
-    assert one["draws"][1] > 0
+    assert one["draws"][1] == 400  # those before the batch that is missing, after burn-in
 
 
 def killed_after_a_checkpoint(layout, folder):

@@ -142,17 +142,15 @@ def from_first(make: Callable[[], Value]) -> Value:
     return value
 
 
-def in_all(do: Callable[[], Value], otherwise: type[Exception] = OSError) -> Value:
-    """Call a function in every process. If it raises in one of them, all raise, after all have come to its end; those
-    in which it did not raise an error of another type.
-    """
+def in_all(do: Callable[[], Value]) -> Value:
+    """Call a function in every process. If it raises in one of them, all raise, after all have come to its end."""
     result, failure = None, None
     try:
         result = do()
     except Exception as error:
         failure = error
     if any_process(failure is not None):
-        raise failure or otherwise("another process of the run has failed")
+        raise failure or OSError("another process of the run has failed")
     return result  # pyright: ignore[reportReturnType]  # that of the function, which has not raised
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from contourmc._core import mesh
 from contourmc._core.layout import Layout, layout_of
-from contourmc._core.processes import in_all, joined_rows, own, own_rows, several, whole
+from contourmc._core.processes import joined_rows, largest, own, own_rows, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import DataError
@@ -230,7 +230,7 @@ class KernelRun(Run):
         try:
             self._state = self._advanced(programs, pool, last)
         except DataError as error:
-            if self._state.step < error.step - 1 and not several():
+            if self._state.step < error.step - 1:
                 self._state = self._advanced(programs, pool, error.step - 1)
             if self._state.failure is None:
                 raise
@@ -266,9 +266,22 @@ class KernelRun(Run):
             return jax.block_until_ready(program(target, self._arguments, group, span, average))
 
         parts = list(pool.map(call, programs, state.groups))
-        block = self.plan.build.block
-        in_all(lambda: self.target.after(state.step // block * block), DataError)
+        self._raise_together(state.step // self.plan.build.block * self.plan.build.block)
         return parts
+
+    def _raise_together(self, step: int) -> None:
+        """Raise the error if data could not be read, in all processes, with the first step that needs them in any."""
+        failure = None
+        try:
+            self.target.after(step)
+        except DataError as error:
+            failure = error
+        never = 2**31 - 1
+        first = -largest(-(never if failure is None else failure.step))
+        if first < never:
+            failure = failure or DataError("another process of the run could not read its data")
+            failure.step = first
+            raise failure
 
     def _dealt_arguments(self) -> tuple[Target, Average | None]:
         """Target and average, on the devices that need them."""
