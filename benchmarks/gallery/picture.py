@@ -24,7 +24,7 @@ PANELS = (
         (1e-3, 1.2),
         lambda cell: 1.0 if cell.error is None else _mean_error(cell),
     ),
-    ("error of log Z", (1e-3, 1e3), lambda cell: np.inf if cell.evidence_error is None else cell.evidence_error),
+    ("error of log Z", (5e-4, 1e3), lambda cell: np.inf if cell.evidence_error is None else cell.evidence_error),
 )
 OVER_PROBLEMS = (("median of the problems", np.median), ("the worst problem", np.max))
 

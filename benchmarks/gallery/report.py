@@ -29,13 +29,14 @@ def screen(summaries: Summaries) -> Table:
 
 
 def tables(found: dict[Budget, Summaries]) -> str:
-    """Everything that the documentation shows, the largest budget first."""
+    """Everything that the documentation shows, the largest budget first; methods are compared where there are peers."""
     budgets = sorted((budget for budget in found if found[budget]), key=lambda budget: -budget.steps)
-    lines = [f"All methods, mean over seeds. {_who_is_closest(found[budgets[0]])}", ""] if budgets else []
-    for budget in budgets:
+    compared = [budget for budget in budgets if len(methods_of(found[budget])) > 1] or budgets
+    lines = [f"All methods, mean over seeds. {_who_is_closest(found[compared[0]])}", ""] if compared else []
+    for budget in compared:
         lines += _by_budget(budget, found[budget])
-    if budgets:
-        lines += _costs(budgets[0], found[budgets[0]])
+    if compared:
+        lines += _costs(compared[0], found[compared[0]])
         lines += _ours({budget: found[budget] for budget in budgets})
     return "\n".join(lines).rstrip() + "\n"
 
