@@ -58,7 +58,7 @@ def whole(tree: Any) -> Any:
     """All of stacked arrays, on the host, also of those whose rows are in other processes; random keys stay keys."""
     leaves = jax.tree.leaves(tree)
     if all(not isinstance(leaf, jax.Array) or leaf.is_fully_addressable for leaf in leaves):
-        return jax.tree.map(_on_host, tree)
+        return jax.tree.map(on_host, tree)
     return joined_rows(jax.tree.map(own, tree))
 
 
@@ -91,7 +91,8 @@ def joined_rows(tree: Any) -> Any:
     return structure.unflatten(joined)
 
 
-def _on_host(leaf: Any) -> Any:
+def on_host(leaf: Any) -> Any:
+    """As a NumPy array; random keys, which NumPy does not know, stay as they are."""
     return leaf if is_key(leaf) else np.asarray(leaf)
 
 

@@ -9,10 +9,11 @@ from jaxtyping import Array
 
 from contourmc._core.compiling import call_compiled
 from contourmc._core.mesh import deal
+from contourmc._core.processes import on_host
 from contourmc._core.pytrees import Position, shape_of_one
 from contourmc.engine.loop import empty_draws
 from contourmc.engine.plan import Build
-from contourmc.engine.state import Chain, Draws, on_host, start_chain
+from contourmc.engine.state import Chain, Draws, start_chain
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target

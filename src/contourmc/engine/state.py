@@ -156,11 +156,6 @@ def no_totals(position: Position | None) -> Totals:
     return Totals(zero - 1e30, zero, zeros, zeros)  # a finite scale: the difference of two is a number
 
 
-def on_host(leaf: Array | np.ndarray) -> Array | np.ndarray:
-    """As a NumPy array; random keys, which NumPy does not know, stay as they are."""
-    return leaf if is_key(leaf) else np.asarray(leaf)
-
-
 def joined(leaves: tuple[Array | np.ndarray, ...], axis: int = 0) -> Array | np.ndarray:
     """Arrays `on_host`, one after the other."""
     return (jnp if is_key(leaves[0]) else np).concatenate(leaves, axis=axis)
