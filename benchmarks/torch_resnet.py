@@ -41,7 +41,8 @@ def torch_epoch(images: np.ndarray, labels: np.ndarray, batch_size: int, *, comp
             layers.append(Block(before, 16 * 2**stage, 2 if stage > 0 and block == 0 else 1))
             before = 16 * 2**stage
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)]
-    model: Any = nn.Sequential(*layers).to(device, memory_format=torch.channels_last)
+    model: Any = nn.Sequential(*layers)
+    model = model.to(device, memory_format=torch.channels_last)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4, fused=True)
     data = torch.from_numpy(images).to(device).permute(0, 3, 1, 2)
     targets = torch.from_numpy(labels).long().to(device)

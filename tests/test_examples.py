@@ -24,3 +24,9 @@ def test_a_network_of_any_framework(name):
     run = runpy.run_path(str(EXAMPLES / f"{name}.py"))["run"]
     assert run.average.accuracy > 0.9
     assert run.average.models >= 100
+
+
+def test_a_loop_of_optax():
+    """A linear model is right on 95% of the digits."""
+    pytest.importorskip("sklearn")
+    assert runpy.run_path(str(EXAMPLES / "optax_loop.py"))["accuracy"] > 0.96

@@ -8,6 +8,7 @@ import numpy as np
 
 import contourmc as cm
 from benchmarks.gallery.outcome import WITH_GRADIENT, Budget, Outcome, Tuning
+from contourmc.draws.bridging.integral import REFERENCE_DRAWS
 from contourmc.problems import Problem
 
 # SGLD has no Metropolis test and no preconditioner, and so may need a far smaller step than contourmc chose.
@@ -22,10 +23,11 @@ def automatic(problem: Problem, budget: Budget, seed: int) -> cm.Samples:
 
 
 def automatic_outcome(samples: cm.Samples) -> Outcome:
-    """With its diagnosis and its log evidence."""
+    """With its diagnosis and its log evidence, whose evaluations count too."""
     log_evidence, error = evidence(samples)
+    outcome = _outcome(samples, samples.settings["steps"])
     return replace(
-        _outcome(samples, samples.settings["steps"]),
+        outcome, evaluations=outcome.evaluations + 2 * REFERENCE_DRAWS,
         trusted=samples.diagnose().ok, log_evidence=log_evidence, log_evidence_error=error,
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import contourmc as cm
 from contourmc.draws.basins import Basins
+from contourmc.draws.bridging.integral import REFERENCE_DRAWS
 from contourmc.problems import Problem, gallery
 
 MIXTURE = gallery()["mixture"]
@@ -73,7 +74,8 @@ def test_a_failure_is_recorded_and_the_others_go_on(by_hand, monkeypatch, tmp_pa
     assert [run.cell.method for run in runs] == ["contourmc"] * 2 + ["SGLD"] * 2 + ["NUTS"] * 2
     assert [run.diverged for run in runs] == [False] * 4 + [True] * 2
     assert runs[-1].message == "ValueError: out of order"
-    assert runs[0].evaluations == runs[2].evaluations == 2 * 3 * 1000  # energy and gradient, chains, steps
+    assert runs[2].evaluations == 2 * 3 * 1000  # energy and gradient, chains, steps
+    assert runs[0].evaluations == 2 * 3 * 1000 + 2 * REFERENCE_DRAWS  # and those of its log evidence
 
 
 def test_a_kill_loses_only_the_run_it_hits(by_hand, monkeypatch, tmp_path):

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 
 def require(condition: bool, argument: str, value: Any, remedy: str) -> None:
@@ -20,9 +21,16 @@ def require_count(argument: str, value: Any, least: int, remedy: str) -> int:
     return int(value)
 
 
+def is_known(value: Any) -> bool:
+    """Whether a number has a value yet; the arguments of a program that is being traced have none."""
+    return not isinstance(value, Tracer)
+
+
 def require_number(argument: str, value: Any, remedy: str, *, positive: bool) -> None:
-    """A finite number, above zero if `positive`, else at least zero."""
-    fine = _number(value) and bool(np.isfinite(value)) and (value > 0 if positive else value >= 0)
+    """A finite number, above zero if `positive`, else at least zero. One that is not known yet passes."""
+    if not is_known(value):
+        return
+    fine = _number(value) and bool(np.isfinite(value)) and bool(value > 0 if positive else value >= 0)
     require(fine, argument, value, remedy)
 
 
@@ -36,7 +44,7 @@ def require_seed(value: Any) -> int:
 def _number(value: Any) -> bool:
     """Whether this is a real number; arrays of NumPy and JAX that hold a single one are."""
     if isinstance(value, (np.ndarray, jax.Array)):
-        return value.shape == () and jnp.issubdtype(value.dtype, jnp.floating)
+        return value.shape == () and jnp.issubdtype(value.dtype, jnp.number)
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from contourmc._core.checks import require, require_number
-from contourmc.flattening.theta import LogTheta, at_bin
+from contourmc.flattening.theta import LogTheta, at_bin, normalised
 
 
 class Rule(ABC):
@@ -41,8 +41,12 @@ class Rule(ABC):
             (ICSGLD).
         """
         if axis is None:
-            return learn(theta, index, gain, log_omega, self.high_order)
-        return learn_together(theta, index, gain, log_omega, axis, self.high_order)
+            learnt = learn(theta, index, gain, log_omega, self.high_order)
+        else:
+            learnt = learn_together(theta, index, gain, log_omega, axis, self.high_order)
+        # The high-order term, which the bins below J do not get, changes Σθ: it is 1 again after every step, and not
+        # only when rounding errors are removed, so that the result does not depend on when that is.
+        return normalised(learnt) if self.high_order else learnt
 
     @property
     def high_order(self) -> float:

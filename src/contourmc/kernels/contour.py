@@ -18,7 +18,7 @@ from contourmc.flattening.summary import Flattening
 from contourmc.flattening.theta import LogTheta, Scheme, at_bin, interpolate, log_theta, normalised
 from contourmc.kernels.base import Kernel, chain_axes
 from contourmc.kernels.dynamics import Flatten, Flattenable, IncrementalDynamics
-from contourmc.kernels.schedules import Polynomial, Schedule, check_schedule, evaluate
+from contourmc.kernels.schedules import Number, Polynomial, Schedule, check_schedule, evaluate
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
 
@@ -82,7 +82,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
     dynamics: Flattenable
     partition: Partition
     _: KW_ONLY
-    zeta: float = 1.0
+    zeta: Number = 1.0
     omega: Schedule | None = DEFAULT_OMEGA
     scheme: Scheme = "smooth"
     rule: RuleOrName = "original"
@@ -102,7 +102,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
         object.__setattr__(self, "rule", as_rule(self.rule))
         if self.omega is not None:
             first = check_schedule("omega", self.omega, "the learning rate ω of θ must be above 0")
-            require(first < 1, "omega at step 1", first, "the learning rate ω must be below 1")
+            require(first is None or first < 1, "omega at step 1", first, "the learning rate ω must be below 1")
         for argument, kind in (("scheme", Scheme), ("weights", Weights)):
             value = getattr(self, argument)
             require(value in get_args(kind), argument, value, f"choose one of {', '.join(get_args(kind))}")
@@ -124,7 +124,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
 
     @property
     def flattening(self) -> Flattening:
-        power, temperature = as_rule(self.rule).visit_power(self.zeta), self.dynamics.temperature
+        power, temperature = as_rule(self.rule).visit_power(float(self.zeta)), self.dynamics.temperature
         constant = None if callable(temperature) else float(temperature)
         return Flattening(self.partition, power, fixed=self._omega is None, temperature=constant)
 
@@ -219,7 +219,7 @@ def contour(
     dynamics: Flattenable,
     partition: Partition,
     *,
-    zeta: float = 1.0,
+    zeta: Number = 1.0,
     omega: Schedule | None = DEFAULT_OMEGA,
     scheme: Scheme = "smooth",
     rule: RuleOrName = "original",
@@ -239,7 +239,7 @@ def csgld(
     partition: Partition,
     *,
     temperature: Schedule = 1.0,
-    zeta: float = 1.0,
+    zeta: Number = 1.0,
     omega: Schedule | None = DEFAULT_OMEGA,
     scheme: Scheme = "smooth",
     rule: RuleOrName = "original",
@@ -259,8 +259,8 @@ def csghmc(
     partition: Partition,
     *,
     temperature: Schedule = 1.0,
-    momentum: float = 0.9,
-    zeta: float = 1.0,
+    momentum: Number = 0.9,
+    zeta: Number = 1.0,
     omega: Schedule | None = DEFAULT_OMEGA,
     scheme: Scheme = "smooth",
     rule: RuleOrName = "original",
@@ -281,7 +281,7 @@ def ksgld(
     theta: Sequence[float] | np.ndarray,
     *,
     temperature: Schedule = 1.0,
-    zeta: float = 1.0,
+    zeta: Number = 1.0,
     scheme: Scheme = "smooth",
     weights: Weights = "continuous",
 ) -> Contour:

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from contourmc._core.checks import is_known
 from contourmc._core.info import Info
 from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position, position_size
 from contourmc.kernels.base import Kernel
-from contourmc.kernels.schedules import Schedule, check_schedule, evaluate
+from contourmc.kernels.schedules import Number, Schedule, check_schedule, evaluate
 
 # From an energy to the log weight and the gradient multiplier there: this is what flattens a landscape.
 Flatten = Callable[[Float[Array, ""]], tuple[Float[Array, ""], Float[Array, ""]]]
@@ -73,7 +74,7 @@ class Dynamics(Flattenable, arrays=("step_size",)):
         return True
 
     @property
-    def friction(self) -> float:
+    def friction(self) -> Number:
         """The share of the velocity that is lost in a step, and that the noise restores."""
         return 1.0
 
@@ -81,13 +82,19 @@ class Dynamics(Flattenable, arrays=("step_size",)):
         check_schedule("step_size", self.step_size, "the step size ε must be above 0")
         check_schedule("temperature", self.temperature, "the temperature τ must be 0 or more", positive=False)
         for name in ("step_size", "temperature"):
-            if not callable(getattr(self, name)):
-                object.__setattr__(self, name, float(getattr(self, name)))
+            value = getattr(self, name)
+            if not callable(value) and is_known(value):
+                object.__setattr__(self, name, float(value))
+
+    @property
+    def _cold(self) -> bool:
+        """Whether the temperature is 0 throughout, so that there is no noise to draw."""
+        return not callable(self.temperature) and is_known(self.temperature) and bool(self.temperature == 0)
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
         step_size = evaluate(self.step_size, steps)
         temperature = evaluate(self.temperature, steps)
-        if not callable(self.temperature) and self.temperature == 0:
+        if self._cold:
             return LangevinInputs(None, step_size, temperature)
         scale = jnp.sqrt(2 * self.friction * temperature * step_size)
         return LangevinInputs(normal_like(key, position, scale), step_size, temperature)
@@ -116,7 +123,7 @@ class IncrementalDynamics(Dynamics):
         return added, state, info
 
     def virial(self, inputs: Any, state: Any, gradient: Position, centre: Position | None) -> Float[Array, ""] | None:
-        if callable(self.temperature) or self.temperature == 0:
+        if callable(self.temperature) or self._cold:
             return None
         away = state.position if centre is None else jax.tree.map(jnp.subtract, state.position, centre)
         products = [jnp.sum(x * g) for x, g in zip(*map(jax.tree.leaves, (away, gradient)), strict=True)]

@@ -7,7 +7,7 @@ import jax
 from contourmc._core.pytrees import Position
 from contourmc.kernels.dynamics import IncrementalDynamics, LangevinInputs, add_noise
 from contourmc.kernels.momentum import MomentumDynamics, VelocityState
-from contourmc.kernels.schedules import Schedule
+from contourmc.kernels.schedules import Number, Schedule
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Langevin(MomentumDynamics, IncrementalDynamics):
     zero for every stable ε, where SGLD's variance is off by a factor 1 / (1 − ε/2). Stable for ε < 1 / U''.
     """
 
-    momentum: float = 0.0
+    momentum: Number = 0.0
 
     @property
-    def friction(self) -> float:
+    def friction(self) -> Number:
         return 1 - self.momentum**2
 
     def displace(

@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from contourmc._core.checks import require
+from contourmc._core.checks import is_known, require, require_number
 from contourmc._core.pytrees import Position
 from contourmc.kernels.dynamics import Dynamics
+from contourmc.kernels.schedules import Number
 
 
 class VelocityState(NamedTuple):
@@ -27,11 +28,13 @@ class VelocityState(NamedTuple):
 class MomentumDynamics(Dynamics):
     """Dynamics whose velocity is multiplied by the momentum β in every step; they start at rest."""
 
-    momentum: float = 0.9
+    momentum: Number = 0.9
 
     def __post_init__(self):
         super().__post_init__()
-        require(0 <= self.momentum < 1, "momentum", self.momentum, "the momentum β must be in [0, 1)")
+        remedy = "the momentum β must be in [0, 1)"
+        require_number("momentum", self.momentum, remedy, positive=False)
+        require(not is_known(self.momentum) or bool(self.momentum < 1), "momentum", self.momentum, remedy)
 
     def init(self, position: Position) -> Any:
         return VelocityState(position, jax.tree.map(jnp.zeros_like, position), jnp.zeros((), jnp.int32))

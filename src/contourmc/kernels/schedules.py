@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from contourmc._core.checks import require, require_count, require_number
+from contourmc._core.checks import is_known, require, require_count, require_number
 
-# Inside a compiled program the number is an array.
-Schedule = float | Array | Callable[[Array], Array]
+# Inside a compiled program a number may be an array.
+Number = float | Array
+Schedule = Number | Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,12 @@ def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " 
     return jnp.broadcast_to(jnp.asarray(values, jnp.result_type(float)), steps.shape)
 
 
-def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> float:
-    """The schedule's value at the first step; raises if it is impossible."""
-    first = float(_first_value(schedule)) if callable(schedule) else schedule
+def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> float | None:
+    """The schedule's value at the first step, or None if it is not known yet; raises if it is impossible."""
+    first = _first_value(schedule) if callable(schedule) else schedule
+    if not is_known(first):
+        return None
+    first = float(first) if callable(schedule) else first
     require_number(f"{argument} at step 1" if callable(schedule) else argument, first, remedy, positive=positive)
     return float(first)
 

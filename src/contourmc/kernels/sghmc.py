@@ -7,7 +7,7 @@ import jax
 from contourmc._core.pytrees import Position
 from contourmc.kernels.dynamics import IncrementalDynamics, LangevinInputs, add_noise
 from contourmc.kernels.momentum import MomentumDynamics, VelocityState
-from contourmc.kernels.schedules import Schedule
+from contourmc.kernels.schedules import Number, Schedule
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class SGHMC(MomentumDynamics, IncrementalDynamics):
     """
 
     @property
-    def friction(self) -> float:
+    def friction(self) -> Number:
         return 1 - self.momentum
 
     def displace(
@@ -31,11 +31,11 @@ class SGHMC(MomentumDynamics, IncrementalDynamics):
         return velocity, state._replace(velocity=velocity, steps=state.steps + 1)
 
 
-def sghmc(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.9) -> SGHMC:
+def sghmc(step_size: Schedule, temperature: Schedule = 1.0, momentum: Number = 0.9) -> SGHMC:
     """SGHMC: SGLD with momentum."""
     return SGHMC(step_size, temperature, momentum)
 
 
-def momentum_sgd(step_size: Schedule, momentum: float = 0.9) -> SGHMC:
+def momentum_sgd(step_size: Schedule, momentum: Number = 0.9) -> SGHMC:
     """Momentum SGD: SGHMC at temperature 0."""
     return SGHMC(step_size, 0.0, momentum)

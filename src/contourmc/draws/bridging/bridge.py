@@ -25,7 +25,7 @@ class Bridge(NamedTuple):
     """
 
     log_integral: float
-    upper: Float[np.ndarray, " reference"]
+    upper: Float[np.ndarray, "sets reference"]
     lower: Float[np.ndarray, "*draws"]
 
     @property
@@ -35,22 +35,23 @@ class Bridge(NamedTuple):
 
     @property
     def reference_error(self) -> float:
-        """The standard error of log Z that comes from the draws of the reference."""
-        terms = np.exp(self.upper - self.upper.max())
-        return float(terms.std() / terms.mean() / len(terms) ** 0.5)
+        """The standard error of log Z that comes from the draws of the reference, from the spread of the sets."""
+        means = np.exp(self.upper - self.upper.max()).mean(axis=1)
+        return float(means.std(ddof=1) / means.mean() / len(means) ** 0.5)
 
 
 def bridge(
-    at_reference: Float[np.ndarray, " reference"],
+    at_reference: Float[np.ndarray, "sets reference"],
     at_draws: Float[np.ndarray, "*draws"],
     log_weights: Float[np.ndarray, "*draws"],
     effective: float,
 ) -> Bridge:
     """at_reference, at_draws: ℓ at draws of the reference, one of them finite at least, and at those of the density.
+        The reference has two or more sets of draws, which are independent of each other, if not within a set.
     log_weights: of the draws of the density; weights sum to 1.
     effective: how many independent draws these are worth.
     """
-    count = len(at_reference)
+    count = at_reference.size
     log_own, log_other = np.log(effective / (effective + count)), np.log(count / (effective + count))
 
     def terms(log_z: float) -> Bridge:
@@ -66,6 +67,6 @@ def bridge(
     return found
 
 
-def log_mean(logs: Float[np.ndarray, " count"]) -> float:
+def log_mean(logs: Float[np.ndarray, "..."]) -> float:
     """log of the mean of e^logs."""
-    return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
+    return float(np.logaddexp.reduce(logs.ravel()) - np.log(logs.size))

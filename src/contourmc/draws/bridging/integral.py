@@ -17,7 +17,8 @@ from contourmc.draws.bridging.gaussians import Gaussians
 from contourmc.draws.bridging.gaussians_fit import fit_gaussians
 from contourmc.draws.jackknife import jackknife
 
-REFERENCE_DRAWS = 10_000  # for each half
+REFERENCE_SETS, SET_SIZE = 8, 1024  # of draws of a reference, for each half; a power of 2 suits Sobol points
+REFERENCE_DRAWS = REFERENCE_SETS * SET_SIZE
 MOST_FITTED = 10_000  # draws that a mixture is fitted to
 WIDER = 0.1  # the share of a component that has wider tails
 
@@ -113,11 +114,11 @@ def integrate(parts: Sequence[DensityDraws], references: Sequence[Reference], ra
 
 
 def _bridge(draws: DensityDraws, reference: Reference, random: np.random.Generator) -> Bridge:
-    fresh, log_density = draws.evaluate(reference.draw(REFERENCE_DRAWS, random))
+    drawn = np.concatenate([reference.draw(SET_SIZE, random) for _ in range(REFERENCE_SETS)])
+    fresh, log_density = draws.evaluate(drawn)
+    at_reference = np.reshape(log_density - reference.log_density(fresh), (REFERENCE_SETS, SET_SIZE))
     at_draws = np.stack([reference.log_density(np.asarray(chain, float)) for chain in draws.vectors])
-    return bridge(
-        log_density - reference.log_density(fresh), draws.log_density - at_draws, draws.log_weights, draws.effective
-    )
+    return bridge(at_reference, draws.log_density - at_draws, draws.log_weights, draws.effective)
 
 
 def _fit(draws: DensityDraws, random: np.random.Generator) -> Gaussians:

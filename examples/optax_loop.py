@@ -1,0 +1,42 @@
+"""A training loop with Optax, on handwritten digits: contour SGHMC in the place of the optimiser."""
+
+import jax
+import jax.numpy as jnp
+import optax
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+import contourmc as cm
+import contourmc.optax as samplers
+
+images, labels = load_digits(return_X_y=True)
+x, x_test, y, y_test = map(jnp.asarray, train_test_split(images / 16, labels, random_state=0))
+
+
+def logits(params, x):
+    return jax.nn.relu(x @ params["hidden"] + params["bias"]) @ params["output"]
+
+
+def mean_loss(params, rows):
+    return optax.softmax_cross_entropy_with_integer_labels(logits(params, x[rows]), y[rows]).mean()
+
+
+partition = cm.Partition(low=60.0, width=10.0, bins=20)  # bins of U = N·loss + (N·weight_decay/2)·‖params‖²
+tx = samplers.csghmc(0.05, partition, data_size=len(x), temperature=0.02, weight_decay=1e-4)
+
+
+def step(carry, rows):
+    params, state = carry
+    loss, gradients = jax.value_and_grad(mean_loss)(params, rows)
+    updates, state = tx.update(gradients, state, params, value=loss)
+    return (optax.apply_updates(params, updates), state), (jax.nn.softmax(logits(params, x_test)), state.info)
+
+
+keys = jax.random.split(jax.random.key(0))
+params = {"hidden": jax.random.normal(keys[0], (64, 50)) / 8, "bias": jnp.zeros(50), "output": jnp.zeros((50, 10))}
+rows = jax.random.randint(keys[1], (4000, 100), 0, len(x))
+(params, state), (predicted, info) = jax.lax.scan(step, (params, tx.init(params)), rows)
+weights = jax.nn.softmax(info.log_weight[1000::30])  # after burn-in, every 30th model
+average = jnp.einsum("m,mnc->nc", weights, predicted[1000::30])
+accuracy = float(jnp.mean(average.argmax(axis=1) == y_test))
+print(f"{len(weights)} models, together right on {accuracy:.1%} of the test set")

@@ -1,0 +1,114 @@
+"""The named samplers, by what a training script has: a learning rate of the mean loss, and a weight decay."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optax
+from jaxtyping import Array
+
+from contourmc._core.checks import require_number
+from contourmc.flattening.partition import Partition
+from contourmc.flattening.theta import Scheme
+from contourmc.kernels import contour
+from contourmc.kernels.contour import DEFAULT_OMEGA, RuleOrName, Weights
+from contourmc.kernels.schedules import Number, Schedule
+from contourmc.kernels.sghmc import SGHMC
+from contourmc.kernels.sgld import SGLD
+from contourmc.optax.transformation import sampler
+
+# A number, or a function of the number of updates before, as Optax has them.
+LearningRate = Number | Callable[[Any], Any]
+
+
+def sgld(
+    learning_rate: LearningRate,
+    *,
+    data_size: Number,
+    temperature: Schedule = 1.0,
+    weight_decay: Number = 0.0,
+    seed: int | Array = 0,
+) -> optax.GradientTransformationExtraArgs:
+    """SGLD; the settings are explained at `csghmc`."""
+    dynamics = SGLD(_step_size(learning_rate, data_size), temperature)
+    return sampler(dynamics, data_size=data_size, weight_decay=weight_decay, seed=seed)
+
+
+def sghmc(
+    learning_rate: LearningRate,
+    *,
+    data_size: Number,
+    temperature: Schedule = 1.0,
+    momentum: Number = 0.9,
+    weight_decay: Number = 0.0,
+    seed: int | Array = 0,
+) -> optax.GradientTransformationExtraArgs:
+    """SGHMC; the settings are explained at `csghmc`. At temperature 0 it is momentum SGD."""
+    dynamics = SGHMC(_step_size(learning_rate, data_size), temperature, momentum)
+    return sampler(dynamics, data_size=data_size, weight_decay=weight_decay, seed=seed)
+
+
+def csgld(
+    learning_rate: LearningRate,
+    partition: Partition,
+    *,
+    data_size: Number,
+    temperature: Schedule = 1.0,
+    weight_decay: Number = 0.0,
+    zeta: Number = 1.0,
+    omega: Schedule | None = DEFAULT_OMEGA,
+    scheme: Scheme = "smooth",
+    rule: RuleOrName = "original",
+    weights: Weights = "continuous",
+    theta: Sequence[float] | np.ndarray | None = None,
+    seed: int | Array = 0,
+) -> optax.GradientTransformationExtraArgs:
+    """Contour SGLD; the settings are explained at `csghmc`."""
+    kernel = contour.csgld(
+        _step_size(learning_rate, data_size), partition, temperature=temperature, zeta=zeta, omega=omega,
+        scheme=scheme, rule=rule, weights=weights, theta=theta,
+    )  # fmt: skip
+    return sampler(kernel, data_size=data_size, weight_decay=weight_decay, seed=seed)
+
+
+def csghmc(
+    learning_rate: LearningRate,
+    partition: Partition,
+    *,
+    data_size: Number,
+    temperature: Schedule = 1.0,
+    momentum: Number = 0.9,
+    weight_decay: Number = 0.0,
+    zeta: Number = 1.0,
+    omega: Schedule | None = DEFAULT_OMEGA,
+    scheme: Scheme = "smooth",
+    rule: RuleOrName = "original",
+    weights: Weights = "continuous",
+    theta: Sequence[float] | np.ndarray | None = None,
+    seed: int | Array = 0,
+) -> optax.GradientTransformationExtraArgs:
+    """Contour SGHMC.
+
+    learning_rate: of the mean loss; a number, or an Optax schedule.
+    partition: bins of the energy U = N·loss + (Nλ/2)·‖x‖².
+    data_size: N, the number of observations in the training set, of which the loss is a mean.
+    temperature: τ; the posterior has 1, and 0 is momentum SGD.
+    momentum: the share of the velocity that a step keeps.
+    weight_decay: λ, a Gaussian prior of precision Nλ on all parameters.
+    zeta, omega, scheme, rule, weights, theta: as for `contourmc.Contour`.
+    seed: of the noise.
+    """
+    kernel = contour.csghmc(
+        _step_size(learning_rate, data_size), partition, temperature=temperature, momentum=momentum, zeta=zeta,
+        omega=omega, scheme=scheme, rule=rule, weights=weights, theta=theta,
+    )  # fmt: skip
+    return sampler(kernel, data_size=data_size, weight_decay=weight_decay, seed=seed)
+
+
+def _step_size(learning_rate: LearningRate, data_size: Any) -> Schedule:
+    """ε = η/N. Optax counts updates from 0, and contourmc steps from 1."""
+    require_number("data_size", data_size, "give the number of observations in the training set", positive=True)
+    if callable(learning_rate):
+        return lambda step: learning_rate(step - 1) / data_size
+    require_number("learning_rate", learning_rate, "the learning rate must be above 0", positive=True)
+    return learning_rate / data_size

@@ -1,0 +1,108 @@
+"""Any kernel whose steps are increments of the position, as an Optax transformation."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from contourmc._core.checks import is_known, require, require_number
+from contourmc._core.info import Info
+from contourmc._core.pytrees import Position
+from contourmc.kernels.contour import Contour
+from contourmc.kernels.dynamics import IncrementalDynamics
+from contourmc.kernels.schedules import Number
+
+
+class SamplerState(NamedTuple):
+    """A pytree of arrays, for checkpoints of any kind.
+
+    key: the random key of the run, as plain numbers.
+    kernel: the state of the kernel without its position; that of a contour kernel has `theta` and `visits`.
+    info: of the last step: `energy`, `bin`, `multiplier` and `log_weight` at the parameters before it.
+    """
+
+    key: Array
+    kernel: Any
+    info: Info
+
+
+def sampler(
+    kernel: Contour | IncrementalDynamics, *, data_size: Number, weight_decay: Number = 0.0, seed: int | Array = 0
+) -> optax.GradientTransformationExtraArgs:
+    """A kernel as an Optax transformation, on a mean loss L(x) of N observations.
+
+    Its energy and gradient, with a Gaussian prior of precision Nλ for a weight decay λ, are
+
+        U(x) = N·L(x) + (Nλ/2)·‖x‖²,        ∇U(x) = N·∇L(x) + Nλ·x,
+
+    and the kernel's step size is that of U: a learning rate η of L is a step size of η/N.
+
+    kernel: SGLD, SGHMC or Langevin dynamics, or a contour kernel over one of them.
+    data_size: N.
+    weight_decay: λ.
+    seed: of the noise.
+
+    `update(gradients, state, parameters, value=loss)` needs the parameters for a weight decay, and the loss for a
+    contour kernel. If the loss is not finite, neither are the updates.
+    """
+    flattened = isinstance(kernel, Contour)
+    moved = kernel.dynamics if isinstance(kernel, Contour) else kernel
+    remedy = "its steps are not increments of the parameters; use sgld, sghmc, langevin, or contour over one of them"
+    require(isinstance(moved, IncrementalDynamics), "kernel", kernel, remedy)
+    require_number("data_size", data_size, "give the number of observations in the training set", positive=True)
+    require_number("weight_decay", weight_decay, "a weight decay must be 0 or more", positive=False)
+    decays = not is_known(weight_decay) or weight_decay > 0
+
+    def init(parameters: Position) -> SamplerState:
+        _check_floats(parameters)
+        nothing = jnp.zeros((), jnp.result_type(float))
+        info = Info(nothing, jnp.zeros((), jnp.int32), nothing, nothing)
+        state = kernel.init(jax.tree.map(jnp.asarray, parameters)).at(None)
+        return SamplerState(jax.random.key_data(jax.random.key(seed)), state, info)
+
+    def update(
+        gradients: Position,
+        state: SamplerState,
+        parameters: Position | None = None,
+        *,
+        value: Any = None,
+        **_: Any,
+    ) -> tuple[Position, SamplerState]:
+        require(not decays or parameters is not None, "params", None, "weight decay needs them: update(…, params)")
+        loss = _as_loss(value, needed=flattened)
+        energy, gradient = data_size * loss, jax.tree.map(lambda g: data_size * g, gradients)
+        if decays and parameters is not None:
+            precision = data_size * weight_decay
+            energy = energy + precision / 2 * optax.tree.norm(parameters, squared=True)
+            gradient = jax.tree.map(lambda g, x: g + precision * x, gradient, parameters)
+        # A loss that is not finite must not go unnoticed: its bin would be any, and its multiplier 1.
+        sound = jnp.where(jnp.isfinite(energy), 1.0, jnp.nan)
+        gradient = jax.tree.map(lambda g, given: (sound * g).astype(given.dtype), gradient, gradients)
+        step = state.kernel.steps + 1
+        key = jax.random.fold_in(jax.random.wrap_key_data(state.key), step)
+        inputs = jax.tree.map(lambda leaf: leaf[0], kernel.prepare(key, gradients, step[None]))
+        added, new, info = kernel.increment(inputs, state.kernel, energy, gradient)
+        return added, SamplerState(state.key, kernel.settle(new), info)
+
+    return optax.GradientTransformationExtraArgs(init, update)  # type: ignore[arg-type]  # `value` is an extra argument
+
+
+def _as_loss(value: Any, *, needed: bool) -> Float[Array, ""]:
+    """The loss as one number; raises for anything else."""
+    remedy = "a contour kernel needs the loss: tx.update(grads, state, params, value=loss)"
+    require(value is not None or not needed, "value", None, remedy)
+    loss = jnp.asarray(0.0 if value is None else value)
+    one = loss.shape == () and jnp.issubdtype(loss.dtype, jnp.floating)
+    require(one, "value", f"an array of {loss.dtype}{list(loss.shape)}", "give the mean loss of the batch, one float")
+    if is_known(loss):
+        require(bool(jnp.isfinite(loss)), "value", float(loss), "the loss is not finite: lower the learning rate")
+    return loss.astype(jnp.result_type(float))
+
+
+def _check_floats(parameters: Position) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
+        floating = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+        remedy = "parameters must be floats; leave others out with optax.masked"
+        require(floating, "params" + jax.tree_util.keystr(path), leaf, remedy)
