@@ -9,12 +9,11 @@ from sklearn.model_selection import train_test_split
 import contourmc as cm
 import contourmc.optax as samplers
 
-images, labels = load_digits(return_X_y=True)
-x, x_test, y, y_test = map(jnp.asarray, train_test_split(images / 16, labels, random_state=0))
+x, x_test, y, y_test = map(jnp.asarray, train_test_split(*load_digits(return_X_y=True), random_state=0))
 
 
 def logits(params, x):
-    return jax.nn.relu(x @ params["hidden"] + params["bias"]) @ params["output"]
+    return jax.nn.relu(x / 16 @ params["hidden"] + params["bias"]) @ params["output"]
 
 
 def mean_loss(params, rows):
@@ -32,11 +31,10 @@ def step(carry, rows):
     return (optax.apply_updates(params, updates), state), (jax.nn.softmax(logits(params, x_test)), state.info)
 
 
-keys = jax.random.split(jax.random.key(0))
-params = {"hidden": jax.random.normal(keys[0], (64, 50)) / 8, "bias": jnp.zeros(50), "output": jnp.zeros((50, 10))}
-rows = jax.random.randint(keys[1], (4000, 100), 0, len(x))
+key = jax.random.key(0)
+params = {"hidden": jax.random.normal(key, (64, 50)) / 8, "bias": jnp.zeros(50), "output": jnp.zeros((50, 10))}
+rows = jax.random.randint(key, (4000, 100), 0, len(x))
 (params, state), (predicted, info) = jax.lax.scan(step, (params, tx.init(params)), rows)
-weights = jax.nn.softmax(info.log_weight[1000::30])  # after burn-in, every 30th model
-average = jnp.einsum("m,mnc->nc", weights, predicted[1000::30])
+average = jnp.einsum("m,mnc->nc", jax.nn.softmax(info.log_weight[1000::30]), predicted[1000::30])  # every 30th model
 accuracy = float(jnp.mean(average.argmax(axis=1) == y_test))
-print(f"{len(weights)} models, together right on {accuracy:.1%} of the test set")
+print(f"together the models are right on {accuracy:.1%} of the test set")
