@@ -1,9 +1,11 @@
 """Energies on the host: a compiled program calls back for the energies and gradients of all its chains at once."""
 
+import math
 import os
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Literal
 
@@ -14,6 +16,7 @@ from jaxtyping import Array, Float, Int
 
 from contourmc._core.checks import require
 from contourmc._core.cores import available_cores
+from contourmc._core.layout import Layout
 from contourmc._core.pytrees import Position
 from contourmc.data.data_error import EnergyError
 from contourmc.data.differences import neighbours, slopes
@@ -39,7 +42,7 @@ class Evaluator(HostSide):
         super().__init__()
         self.function, self.workers, self.difference_step = function, workers, difference_step
         self._content: bytes | None = None
-        self._pool: tuple[Any, WorkerPool] | None = None  # and what kind of positions it is for
+        self._pool: tuple[Layout, WorkerPool] | None = None  # and the layout that it is for
         self._lock = Lock()  # several callbacks of a program may come at once
 
     def open(self) -> None:
@@ -53,43 +56,38 @@ class Evaluator(HostSide):
             self._pool[1].close()
         self._pool = self._content = None
 
-    def evaluate(self, step: int, positions: Position, seeds: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """The energies of stacked positions and their gradients, these as vectors of all their numbers.
-
-        Raises an `EnergyError`.
-        """
-        leaves, structure = jax.tree.flatten(positions)
-        count = leaves[0].shape[0]
-        rows = np.concatenate([np.reshape(leaf, (count, -1)) for leaf in leaves], axis=1).astype(np.float64)
+    def evaluate(
+        self, layout: Layout, step: int, positions: np.ndarray, seeds: np.ndarray | None
+    ) -> np.ndarray:
+        """The energy and after it the gradient of each position, given as vectors. Raises an `EnergyError`."""
+        rows = positions
         with self._lock:
             try:
-                pool = self._pool_for(structure, tuple(leaf.shape[1:] for leaf in leaves))
+                pool = self._pool_for(layout)
                 if self.difference_step is None:
-                    found = pool.evaluate(rows, seeds, lambda: self.stopped)
-                    return found[:, 0], found[:, 1:]
-                points = neighbours(rows, self.difference_step)
-                rows = points.reshape(-1, rows.shape[1])
+                    return pool.evaluate(rows, seeds, lambda: self.stopped)
+                points = neighbours(positions, self.difference_step)
+                rows = points.reshape(-1, positions.shape[1])
                 # The same noise at all neighbours of a position, so that it cancels from their differences.
                 repeated = None if seeds is None else np.repeat(seeds, points.shape[1], axis=0)
-                energies = pool.evaluate(rows, repeated, lambda: self.stopped).reshape(count, -1)
-                return energies[:, 0], slopes(points, energies)
+                energies = pool.evaluate(rows, repeated, lambda: self.stopped).reshape(points.shape[:2])
+                return np.concatenate([energies[:, :1], slopes(points, energies)], axis=1)
             except WorkerError as error:
                 raise EnergyError(self._message(error, rows), step) from error
 
-    def _pool_for(self, structure: Any, shapes: tuple[tuple[int, ...], ...]) -> WorkerPool:
-        kind = structure, shapes
-        if self._pool is None or self._pool[0] != kind:
-            template = structure.unflatten(range(len(shapes)))
-            work = Work(self.function, template, shapes, self.difference_step is None)
+    def _pool_for(self, layout: Layout) -> WorkerPool:
+        if self._pool is None or self._pool[0] != layout:
+            template = layout.structure.unflatten(range(len(layout.shapes)))
+            work = Work(self.function, template, layout.shapes, self.difference_step is None)
             if self.workers == "threads":
                 pool = WorkerPool(available_cores(), work, None)
             else:
                 function = _pickled(self.function) if self._content is None else self._content
-                content = _dumps((function, template, shapes, work.gradient))
+                content = _dumps((function, *work[1:]))
                 pool = WorkerPool(self.workers or available_cores(), work, content)
             if self._pool is not None:
                 self._pool[1].close()
-            self._pool = kind, pool
+            self._pool = layout, pool
         return self._pool[1]
 
     def _message(self, error: WorkerError, rows: np.ndarray) -> str:
@@ -114,33 +112,49 @@ class HostFunction(Handle):
         self, step: Int[Array, ""], position: Position, seed: Array | None
     ) -> tuple[Float[Array, ""], Position]:
         """The energy at a position, NaN if it could not be evaluated, and the gradient."""
-        energy = jax.ShapeDtypeStruct((), jnp.result_type(float))
-        gradient = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), position)
-        return jax.pure_callback(
-            _evaluate, (energy, gradient), self.number, step, position, seed, vmap_method="broadcast_all"
-        )
+        leaves, structure = jax.tree.flatten(position)
+        layout, kind = Layout(structure, tuple(leaf.shape for leaf in leaves)), jnp.result_type(float)
+        # Few arrays, since each costs a callback some time; and no 64-bit floats, which JAX would round in the callback's
+        # thread if it uses them in this one only.
+        seeds = () if seed is None else (jax.lax.bitcast_convert_type(seed, jnp.int32),)
+        request = jnp.concatenate([jnp.stack([self.number, step]), *seeds])
+        vector = layout.to_vector(position).astype(kind)
+        given = jax.lax.bitcast_convert_type(vector, jnp.uint32)
+        result = jax.ShapeDtypeStruct((vector.size + 1, *given.shape[1:]), jnp.uint32)
+        bits = jax.pure_callback(_Callback(layout, kind.name), result, request, given, vmap_method="broadcast_all")
+        energy, gradient = jnp.split(jax.lax.bitcast_convert_type(bits, kind), [1])
+        return energy[0], jax.tree.map(lambda g, x: g.astype(x.dtype), layout.to_position(gradient), position)
 
     def __reduce__(self) -> Any:
         return HostFunction, (self.side,)
 
 
-def _evaluate(number: Any, step: Any, position: Any, seed: Any) -> Any:
-    """For any number of leading axes, along which chains lie."""
-    axes, evaluator = np.shape(number), side_of(number)
-    position, seed = jax.tree.map(np.asarray, (position, seed))
-    kind = jax.dtypes.canonicalize_dtype(np.float64)
+@dataclass(frozen=True)
+class _Callback:
+    """What a program calls, for any number of leading axes, along which chains lie; equal to others of the same kind.
 
-    def compute() -> Any:
-        stacked, seeds = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[len(axes) :]), (position, seed))
-        energies, gradients = evaluator.evaluate(int(np.max(step)), stacked, seeds)
-        leaves, structure = jax.tree.flatten(position)
-        ends = np.cumsum([leaf[(0,) * len(axes)].size for leaf in leaves])
-        parts = np.split(gradients, ends[:-1], axis=1)
-        parts = [part.reshape(leaf.shape).astype(leaf.dtype) for part, leaf in zip(parts, leaves, strict=True)]
-        with np.errstate(over="ignore"):  # what is beyond 32-bit numbers is infinite
-            return energies.reshape(axes).astype(kind), structure.unflatten(parts)
+    layout: of the positions.  kind: the type of their numbers.
+    """
 
-    return evaluator.answer(compute, lambda: (np.full(axes, np.nan, kind), jax.tree.map(np.zeros_like, position)))
+    layout: Layout
+    kind: str
+
+    def __call__(self, request: Any, given: Any) -> np.ndarray:
+        """Bits of the numbers of a position for those of its energy and gradient."""
+        request, given = np.asarray(request), np.asarray(given)
+        axes, evaluator = request.shape[:-1], side_of(request[..., 0])
+        size = sum(math.prod(shape) for shape in self.layout.shapes)
+
+        def compute() -> np.ndarray:
+            rows = given.reshape(-1).view(self.kind).reshape(-1, size).astype(np.float64)
+            requests = request.reshape(-1, request.shape[-1])
+            seeds = requests[:, 2:].view(np.uint32) if request.shape[-1] > 2 else None
+            found = evaluator.evaluate(self.layout, int(requests[0, 1]), rows, seeds)
+            with np.errstate(over="ignore"):  # what is beyond 32-bit numbers is infinite
+                return found.astype(self.kind)
+
+        numbers = evaluator.answer(compute, lambda: np.full((math.prod(axes), 1 + size), np.nan, self.kind))
+        return numbers.view(np.uint32).reshape(*axes, 1 + size, *given.shape[len(axes) + 1 :])
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:

@@ -9,7 +9,7 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -108,7 +108,7 @@ class Handle:
         return (self.number,), self.kind
 
     @classmethod
-    def tree_unflatten(cls, kind: Any, leaves: Any) -> Self:
+    def tree_unflatten(cls, kind: Any, leaves: Any) -> "Handle":
         made = object.__new__(cls)
         (made.number,), made.kind = leaves, kind
         return made

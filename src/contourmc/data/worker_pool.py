@@ -1,5 +1,6 @@
 """Workers that evaluate an external energy side by side: processes, or threads of this one."""
 
+import math
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from contourmc.data import worker_process
 from contourmc.data.worker_process import Work, serve
 
 _PAUSE = 0.05  # seconds between two looks at whether somebody still waits
+_WORTH = 2e-4  # seconds of work that are worth handing over
 _PARTING = 1.0  # seconds in which processes may end by themselves
 # How many threads libraries start that have threads of their own.
 _THREADS = (
@@ -59,6 +61,7 @@ class WorkerPool:
     def __init__(self, most: int, work: Work, pickled: bytes | None):
         self._most, self._work, self._pickled = most, work, pickled
         self._workers: list[_Worker] = []
+        self._seconds = 1.0  # that a position takes, as last seen
         weakref.finalize(self, _end, self._workers, 0.0)  # at the latest when the interpreter exits
 
     def evaluate(self, positions: np.ndarray, seeds: np.ndarray | None, stopped: Callable[[], bool]) -> np.ndarray:
@@ -76,15 +79,18 @@ class WorkerPool:
         _end(self._workers, _PARTING)
 
     def _evaluated(self, positions: np.ndarray, seeds: np.ndarray | None, stopped: Callable[[], bool]) -> np.ndarray:
-        """Parts are dealt to workers that wait for one, and become smaller towards the end, so that all end together."""
+        """Parts are dealt to workers that wait for one, and become smaller towards the end, so that all end together;
+        but not so small that to hand one over takes longer than to evaluate it.
+        """
         count, begin = len(positions), 0
+        least = math.ceil(_WORTH / self._seconds)
         while len(self._workers) < min(self._most, count):
             self._workers.append(_process(self._pickled) if self._pickled is not None else _thread(self._work))
         idle, answers = self._workers[:count], {}
         busy: dict[Any, tuple[_Worker, int]] = {}
         while begin < count or busy:
             while idle and begin < count:
-                end = begin + -(-(count - begin) // (len(self._workers) + 1))
+                end = min(count, begin + max(least, -(-(count - begin) // (len(self._workers) + 1))))
                 worker, part = idle.pop(), slice(begin, end)
                 busy[worker.connection] = worker, begin
                 _talk(worker, lambda to, part=part: to.send((positions[part], None if seeds is None else seeds[part])))
@@ -92,12 +98,12 @@ class WorkerPool:
             for connection in wait(list(busy), _PAUSE):
                 worker, first = busy.pop(connection)
                 idle.append(worker)
-                answer = _talk(worker, lambda to: to.recv())
-                if isinstance(answer, tuple):
-                    number, traceback = answer
-                    message = traceback.strip().rpartition("\n")[2]
-                    raise WorkerError(message, number if number < 0 else first + number, traceback)
+                answer, told = _talk(worker, lambda to: to.recv())
+                if isinstance(told, str):
+                    number = answer if answer < 0 else first + answer
+                    raise WorkerError(told.strip().rpartition("\n")[2], number, told)
                 answers[first] = answer
+                self._seconds = max(told / len(answer), 1e-7)
             if stopped():
                 raise InterruptedError("the run was interrupted")
         return np.concatenate([answers[first] for first in sorted(answers)])

@@ -5,12 +5,15 @@ JAX must not wait for it. A position is an array of its numbers here, and a temp
 nest of dictionaries, lists and tuples, in which whole numbers stand for the leaves.
 """
 
+import math
 import os
 import pickle
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -30,8 +33,8 @@ class Work(NamedTuple):
 def serve(connection: Any, work: Work) -> None:
     """Answer requests, each an array of positions and one of seeds or None.
 
-    An answer is an array with the energy of each position, followed by its gradient; or, if the function fails, the
-    number of the position and the traceback.
+    An answer is an array with the energy of each position, followed by its gradient, and the seconds that this took;
+    or, if the function fails, the number of the position and the traceback.
     """
     while True:
         try:
@@ -45,33 +48,31 @@ def serve(connection: Any, work: Work) -> None:
             return
 
 
-def _answer(work: Work, positions: Any, seeds: Any) -> Any:
+def _answer(work: Work, positions: Any, seeds: Any) -> tuple[Any, float] | tuple[int, str]:
     import numpy as np
 
-    answers, number = [], 0
+    began, answers, number = time.perf_counter(), [], 0
+    ends = list(accumulate((math.prod(shape) for shape in work.shapes), initial=0))
     try:
         for number, vector in enumerate(positions):  # noqa: B007  # also needed after the loop
             random = () if seeds is None else (np.random.default_rng(seeds[number]),)
-            answers.append(evaluate(work, vector, *random))
-        return np.stack(answers)
+            leaves = [vector[ends[i] : ends[i + 1]].reshape(shape)[()] for i, shape in enumerate(work.shapes)]
+            answers.append(_numbers(work, work.function(_filled(work.template, leaves), *random)))
+        return np.stack(answers), time.perf_counter() - began
     except BaseException:  # also sys.exit()
         return number, traceback.format_exc()
 
 
-def evaluate(work: Work, vector: Any, *random: Any) -> Any:
-    """The energy at a position, followed by the gradient if the function gives it."""
+def _numbers(work: Work, returned: Any) -> Any:
+    """What the function returned, as one array: the energy, followed by the gradient if it gives that."""
     import numpy as np
 
-    ends = np.cumsum([0, *(int(np.prod(shape)) for shape in work.shapes)]).tolist()
-    leaves = [vector[ends[i] : ends[i + 1]].reshape(shape)[()] for i, shape in enumerate(work.shapes)]
-    returned = work.function(_filled(work.template, leaves), *random)
     if not work.gradient:
         return _energy(returned)
     if not isinstance(returned, (tuple, list)) or len(returned) != 2:
         raise ValueError(f"the function must return (energy, gradient), and it returned {_shown(returned)}")
     energy, gradient = returned
-    parts = [np.ravel(_energy(energy)), *(np.ravel(leaf) for leaf in _matched(work, work.template, gradient, ""))]
-    return np.concatenate(parts)
+    return np.concatenate([_energy(energy), *map(np.ravel, _matched(work, work.template, gradient, ""))])
 
 
 def _filled(template: Any, leaves: list[Any]) -> Any:
