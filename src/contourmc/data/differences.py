@@ -2,8 +2,8 @@
 
     ∂U/∂x_i ≈ (U(x + h_i e_i) − U(x − h_i e_i)) / 2h_i,   h_i = step·max(1, |x_i|)
 
-In 64-bit numbers, for a smooth energy of curvature around 1, the error is about 10⁻¹⁰ at a step of 6·10⁻⁶, the cube root
-of the rounding error. At a wall, where the energy on one side is not finite, the difference to x itself is taken.
+In 64-bit numbers, for a smooth energy with derivatives around 1, the error is about 10⁻¹⁰ at a step of 6·10⁻⁶, the cube
+root of the rounding error. At a wall, where the energy on one side is not finite, the difference to x itself is taken.
 """
 
 import numpy as np

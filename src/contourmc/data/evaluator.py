@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from threading import Lock
 from typing import Any, Literal
 
@@ -56,9 +57,7 @@ class Evaluator(HostSide):
             self._pool[1].close()
         self._pool = self._content = None
 
-    def evaluate(
-        self, layout: Layout, step: int, positions: np.ndarray, seeds: np.ndarray | None
-    ) -> np.ndarray:
+    def evaluate(self, layout: Layout, step: int, positions: np.ndarray, seeds: np.ndarray | None) -> np.ndarray:
         """The energy and after it the gradient of each position, given as vectors. Raises an `EnergyError`."""
         rows = positions
         with self._lock:
@@ -79,12 +78,11 @@ class Evaluator(HostSide):
         if self._pool is None or self._pool[0] != layout:
             template = layout.structure.unflatten(range(len(layout.shapes)))
             work = Work(self.function, template, layout.shapes, self.difference_step is None)
-            if self.workers == "threads":
-                pool = WorkerPool(available_cores(), work, None)
-            else:
+            most, content = available_cores(), None
+            if not isinstance(self.workers, str):
                 function = _pickled(self.function) if self._content is None else self._content
-                content = _dumps((function, *work[1:]))
-                pool = WorkerPool(self.workers or available_cores(), work, content)
+                most, content = self.workers or most, _dumps((function, *work[1:]))
+            pool = WorkerPool(most, work, content)
             if self._pool is not None:
                 self._pool[1].close()
             self._pool = layout, pool
@@ -114,8 +112,8 @@ class HostFunction(Handle):
         """The energy at a position, NaN if it could not be evaluated, and the gradient."""
         leaves, structure = jax.tree.flatten(position)
         layout, kind = Layout(structure, tuple(leaf.shape for leaf in leaves)), jnp.result_type(float)
-        # Few arrays, since each costs a callback some time; and no 64-bit floats, which JAX would round in the callback's
-        # thread if it uses them in this one only.
+        # Few arrays, since each costs a callback some time; and no 64-bit floats, which JAX would round in the thread of
+        # the callback if it uses them in this one only.
         seeds = () if seed is None else (jax.lax.bitcast_convert_type(seed, jnp.int32),)
         request = jnp.concatenate([jnp.stack([self.number, step]), *seeds])
         vector = layout.to_vector(position).astype(kind)
@@ -158,13 +156,17 @@ class _Callback:
 
 
 def _pickled(function: Callable[..., Any]) -> bytes:
-    posix = os.name == "posix"
-    require(posix, "workers", "processes", 'they need Linux or macOS here: give workers="threads"')
+    """The function for processes; raises if they cannot get it."""
+    require(os.name == "posix", "workers", "processes", 'they need Linux or macOS: give workers="threads"')
+    own = getattr(function, "__module__", "") == "__main__" and find_spec("cloudpickle") is None
+    remedy = "a function of a script or a notebook needs cloudpickle for worker processes: pip install cloudpickle,"
+    require(not own, "function", function, f'{remedy} move it to a module, or give workers="threads"')
     try:
         return _dumps(function)
     except Exception as error:
-        message = 'it cannot be pickled for worker processes: make what it needs inside of it, or give workers="threads"'
-        raise ValueError(f"function={function!r} is not possible: {message} ({type(error).__name__}: {error})") from error
+        remedy = "it cannot be pickled for worker processes: make what it needs inside of it, or give"
+        message = f'function={function!r} is not possible: {remedy} workers="threads"'
+        raise ValueError(f"{message} ({type(error).__name__}: {error})") from error
 
 
 def _dumps(thing: Any) -> bytes:

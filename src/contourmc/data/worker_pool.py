@@ -9,8 +9,6 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import Pipe
-from multiprocessing.connection import wait
 from threading import Thread
 from typing import Any
 
@@ -82,6 +80,8 @@ class WorkerPool:
         """Parts are dealt to workers that wait for one, and become smaller towards the end, so that all end together;
         but not so small that to hand one over takes longer than to evaluate it.
         """
+        from multiprocessing.connection import wait  # not above: most runs need no workers
+
         count, begin = len(positions), 0
         least = math.ceil(_WORTH / self._seconds)
         while len(self._workers) < min(self._most, count):
@@ -131,7 +131,7 @@ def _status(process: Any) -> str:
 
 def _process(pickled: bytes) -> _Worker:
     """A process of its own session: Ctrl-C in a terminal does not reach it, and what it starts ends with it."""
-    ours, theirs = Pipe()
+    ours, theirs = _pipe()
     with theirs:
         process = subprocess.Popen(
             [sys.executable, "-P", worker_process.__file__, str(theirs.fileno())], stdin=subprocess.DEVNULL,
@@ -148,9 +148,15 @@ def _environment() -> dict[str, str]:
 
 
 def _thread(work: Work) -> _Worker:
-    ours, theirs = Pipe()
+    ours, theirs = _pipe()
     Thread(target=serve, args=(theirs, work), name="contourmc energy", daemon=True).start()
     return _Worker(ours, None)
+
+
+def _pipe() -> tuple[Any, Any]:
+    from multiprocessing import Pipe
+
+    return Pipe()
 
 
 def _end(workers: list[_Worker], seconds: float) -> None:

@@ -14,7 +14,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from itertools import accumulate
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 
@@ -54,7 +53,7 @@ def _answer(work: Work, positions: Any, seeds: Any) -> tuple[Any, float] | tuple
     began, answers, number = time.perf_counter(), [], 0
     ends = list(accumulate((math.prod(shape) for shape in work.shapes), initial=0))
     try:
-        for number, vector in enumerate(positions):  # noqa: B007  # also needed after the loop
+        for number, vector in enumerate(positions):
             random = () if seeds is None else (np.random.default_rng(seeds[number]),)
             leaves = [vector[ends[i] : ends[i + 1]].reshape(shape)[()] for i, shape in enumerate(work.shapes)]
             answers.append(_numbers(work, work.function(_filled(work.template, leaves), *random)))
@@ -133,6 +132,8 @@ def _shown(value: Any) -> str:
 
 def main() -> None:
     """Serve as a process, with the number of the inherited connection as its argument."""
+    from multiprocessing.connection import Connection
+
     for number in (signal.SIGINT, signal.SIGTERM):  # the run decides when its workers end
         signal.signal(number, signal.SIG_IGN)
     descriptor = int(sys.argv[1])
