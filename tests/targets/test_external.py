@@ -83,7 +83,7 @@ def test_noise_comes_from_the_seed_the_chain_and_the_step_alone():
     assert len(np.unique(noise)) == noise.size
     assert 0.6 < noise.std() < 1.4
     assert not one.exact
-    with pytest.raises(ValueError, match="^step_size='auto' .*noise"):
+    with pytest.raises(ValueError, match=r"^step_size='auto' .*noise"):
         cm.sample(cm.external(noisy, exact=False), init=0.5, steps=2000)
 
 

@@ -112,8 +112,8 @@ class HostFunction(Handle):
         """The energy at a position, NaN if it could not be evaluated, and the gradient."""
         leaves, structure = jax.tree.flatten(position)
         layout, kind = Layout(structure, tuple(leaf.shape for leaf in leaves)), jnp.result_type(float)
-        # Few arrays, since each costs a callback some time; and no 64-bit floats, which JAX would round in the thread of
-        # the callback if it uses them in this one only.
+        # Few arrays, since each costs a callback some time; and no 64-bit floats, which JAX would round in the thread
+        # of the callback if it uses them in this one only.
         seeds = () if seed is None else (jax.lax.bitcast_convert_type(seed, jnp.int32),)
         request = jnp.concatenate([jnp.stack([self.number, step]), *seeds])
         vector = layout.to_vector(position).astype(kind)

@@ -34,13 +34,12 @@ class External(Target, arrays=("host",)):
     def __post_init__(self):
         require(callable(self.function), "function", self.function, "give a function of a position")
         known = self.gradient in ("given", "differences")
-        require(
-            known, "gradient", self.gradient, 'give "given", or "differences" if the function gives the energy alone'
-        )
+        remedy = 'give "given", or "differences" for a function that gives the energy alone'
+        require(known, "gradient", self.gradient, remedy)
         require_number("difference_step", self.difference_step, "give a number above 0, such as 6e-6", positive=True)
         if self.workers is not None and self.workers != "threads":
             remedy = 'give the number of processes, 1 or more; None for one on each core; or "threads"'
-            require_count("workers", self.workers, 1, remedy)
+            object.__setattr__(self, "workers", require_count("workers", self.workers, 1, remedy))
         step = self.difference_step if self.gradient == "differences" else None
         object.__setattr__(self, "host", HostFunction(Evaluator(self.function, self.workers, step)))
 
