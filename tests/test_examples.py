@@ -31,13 +31,13 @@ def test_a_simulator_outside_of_jax(capsys):
     in that respect: the standard error is 0.07, and 0.25 more than three of them.
     """
     pytest.importorskip("scipy")
-    run = runpy.run_path(str(EXAMPLES / "external_simulator.py"))["run"]
+    run = runpy.run_path(str(EXAMPLES / "external_simulator.py"), run_name="__main__")["run"]
     assert run.expectation(lambda x: x[0] > x[1]) == pytest.approx(0.72, abs=0.25)
     assert "the larger one in" in capsys.readouterr().out
 
 
 def test_a_kernel_in_blackjaxs_loop(capsys):
-    """The right mode holds 0.7; over 8 chains of 90,000 steps, which cross every few hundred, the error is about 0.02."""
+    """The right mode holds 0.7; of 8 chains of 90,000 steps, which cross every few hundred, the error is about 0.02."""
     pytest.importorskip("blackjax")
     right = runpy.run_path(str(EXAMPLES / "blackjax_loop.py"))["right"]
     assert right == pytest.approx(0.7, abs=0.08)

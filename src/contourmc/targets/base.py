@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
-from contourmc._core.compiling import call_compiled, compiled_call
+from contourmc._core.compiling import compiled_call
 from contourmc._core.pytrees import HoldsArrays, Position
 
 Result = TypeVar("Result")
@@ -133,11 +133,12 @@ def call_on(target: Target, function: Callable[..., Result], *arguments: Any, **
 
     A program that waits for the host is called by a thread, so that Ctrl-C takes effect meanwhile.
     """
-    if not target.calls_host:
-        return call_compiled(function, target, *arguments, **static)
     call = compiled_call(function, target, *arguments, **static)
-    with ThreadPoolExecutor(1) as thread, target.reading():
-        result = thread.submit(lambda: jax.block_until_ready(call())).result()
+    if target.calls_host:
+        with ThreadPoolExecutor(1) as thread, target.reading():
+            result = thread.submit(lambda: jax.block_until_ready(call())).result()
+    else:
+        result = call()
     target.after(0)
     return result
 
