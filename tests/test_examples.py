@@ -30,3 +30,26 @@ def test_a_loop_of_optax():
     """A linear model is right on 95% of the digits."""
     pytest.importorskip("sklearn")
     assert runpy.run_path(str(EXAMPLES / "optax_loop.py"))["accuracy"] > 0.96
+
+
+def test_a_simulator_outside_of_jax(capsys):
+    """By quadrature, the first rate is the larger one with probability 0.72. Of the run's draws some 40 are independent
+    in that respect: the standard error is 0.07, and 0.25 more than three of them.
+    """
+    pytest.importorskip("scipy")
+    run = runpy.run_path(str(EXAMPLES / "external_simulator.py"), run_name="__main__")["run"]
+    assert run.expectation(lambda x: x[0] > x[1]) == pytest.approx(0.72, abs=0.25)
+    assert "the larger one in" in capsys.readouterr().out
+
+
+def test_a_kernel_in_blackjaxs_loop(capsys):
+    """The right mode holds 0.7; of 8 chains of 90,000 steps, which cross every few hundred, the error is about 0.02."""
+    pytest.importorskip("blackjax")
+    right = runpy.run_path(str(EXAMPLES / "blackjax_loop.py"))["right"]
+    assert right == pytest.approx(0.7, abs=0.08)
+    assert "without weights" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["optax_loop", "external_simulator", "blackjax_loop"])
+def test_an_example_of_a_door_is_short(name):
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 40

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from contourmc._core.info import Info
 from contourmc._core.processes import distributed
-from contourmc.data.data_error import DataError
+from contourmc.data.data_error import DataError, EnergyError
 from contourmc.draws.samples import Samples
 from contourmc.engine.run import DivergenceError, OutOfMemoryError, Run
 from contourmc.flattening.partition import Partition
@@ -26,7 +26,8 @@ from contourmc.sampling.sample import resume, sample
 from contourmc.sampling.start import start
 from contourmc.targets.base import Target
 from contourmc.targets.box import Box
-from contourmc.targets.energies import ExactEnergy, NoisyEnergy
+from contourmc.targets.energies import ExactEnergy, NoisyEnergy, from_log_density
+from contourmc.targets.external import external
 from contourmc.targets.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
 from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
@@ -47,6 +48,7 @@ __all__ = [
     "CyclicCosine",
     "DataError",
     "DivergenceError",
+    "EnergyError",
     "ExactEnergy",
     "ExponentialDecay",
     "GaussianLikelihood",
@@ -73,6 +75,8 @@ __all__ = [
     "csghmc",
     "csgld",
     "distributed",
+    "external",
+    "from_log_density",
     "jumps",
     "ksgld",
     "langevin",

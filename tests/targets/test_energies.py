@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import contourmc as cm
 from contourmc import ExactEnergy, NoisyEnergy, Target
 from contourmc.targets.base import check_position, check_starts
 from contourmc.targets.energies import as_target
@@ -144,3 +145,21 @@ def test_a_start_without_finite_energy_is_found(value):
     starts["b"] = starts["b"].at[2].set(value)
     with pytest.raises(ValueError, match=r"^init=.*chain 2"):
         check_starts(ExactEnergy(energy), starts)
+
+
+def test_a_log_density_is_the_energy_with_the_other_sign():
+    def log_density(x):
+        return -(x**4)
+
+    run = dict(init=0.5, steps=50, kernel=cm.sgld(0.01), chains=2)
+    given = cm.sample(cm.from_log_density(log_density), **run)
+    np.testing.assert_array_equal(given.draws, cm.sample(lambda x: x**4, **run).draws)
+    assert given.settings["target"]["energy"].endswith("log_density")
+    with pytest.raises(ValueError, match=r"^target=.*fails with"):
+        cm.sample(cm.from_log_density(lambda x: None), **run)
+
+
+@pytest.mark.usefixtures("untyped")
+def test_a_log_density_must_be_a_function():
+    with pytest.raises(ValueError, match=r"^log_density=1.0 .*function"):
+        cm.from_log_density(1.0)

@@ -75,7 +75,12 @@ def _compile(
 
 def call_compiled(function: Callable[..., Result], *arguments: Any, **static: Any) -> Result:
     """Call a function of arrays that is compiled quickly, and once for arguments of the same shapes and types."""
+    return compiled_call(function, *arguments, **static)()
+
+
+def compiled_call(function: Callable[..., Result], *arguments: Any, **static: Any) -> Callable[[], Result]:
+    """`call_compiled`, all but the call, which any thread may make."""
     arguments = jax.tree.map(jnp.asarray, arguments)
     program = compile_for(function, "short", *arguments, **static)
     assert program is not None
-    return program(*arguments)
+    return lambda: program(*arguments)

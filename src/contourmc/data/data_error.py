@@ -1,12 +1,12 @@
-"""The error of a run whose data cannot be read."""
+"""The errors of a run that does not get what it asks the host for: data, or an energy."""
 
 from typing import Any
 
 
-class DataError(RuntimeError):
-    """Data could not be read; what reading them raised is the error's `__cause__`.
+class HostError(RuntimeError):
+    """The host could not give what a step needed.
 
-    step: the step that needed them, 0 if it is not known.
+    step: the step that needed it, 0 if it is not known.
     samples: the draws of all chains before it; None if the run had not begun.
     """
 
@@ -14,3 +14,19 @@ class DataError(RuntimeError):
         super().__init__(message)
         self.step = step
         self.samples: Any = None
+
+
+class DataError(HostError):
+    """Data could not be read; what reading them raised is the error's `__cause__`.
+
+    step: the step that needed them, 0 if it is not known.
+    samples: the draws of all chains before it; None if the run had not begun.
+    """
+
+
+class EnergyError(HostError):
+    """An energy outside of JAX could not be evaluated; the message ends with the traceback of its own process.
+
+    step: the step that needed it, counted from the beginning of its stage.
+    samples: the draws of all chains before it; None if the run had not begun.
+    """

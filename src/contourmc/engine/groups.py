@@ -1,6 +1,5 @@
 """The chains before their first step, in groups that one call of the compiled program advances."""
 
-import os
 from typing import Any
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from contourmc._core.compiling import call_compiled
+from contourmc._core.cores import available_cores
 from contourmc._core.mesh import deal
 from contourmc._core.processes import on_host
 from contourmc._core.pytrees import Position, shape_of_one
@@ -69,5 +69,4 @@ def no_draws(target: Target, kernel: Kernel, build: Build, groups: tuple[Chain, 
 
 def threads(groups: tuple[Chain, ...]) -> int:
     """How many threads advance the groups: at most one for each core that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, len(groups))
+    return min(available_cores(), len(groups))

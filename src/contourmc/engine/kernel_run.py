@@ -17,7 +17,7 @@ from contourmc._core.layout import Layout, layout_of
 from contourmc._core.processes import joined_rows, largest, own, own_rows, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
-from contourmc.data.data_error import DataError
+from contourmc.data.data_error import HostError
 from contourmc.draws.samples import Samples
 from contourmc.engine.groups import grouped, no_draws, start_chains, threads
 from contourmc.engine.kept_draws import KeptDraws
@@ -226,10 +226,10 @@ class KernelRun(Run):
         return compile_segment(target, self._arguments, self.plan, group, average)
 
     def _advance(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> None:
-        """Make the segment that ends with step `last`; if data cannot be read, up to the step that needs them."""
+        """Make the segment that ends with step `last`; if the host cannot give what a step needs, up to that step."""
         try:
             self._state = self._advanced(programs, pool, last)
-        except DataError as error:
+        except HostError as error:
             if self._state.step < error.step - 1:
                 self._state = self._advanced(programs, pool, error.step - 1)
             if self._state.failure is None:
@@ -270,16 +270,16 @@ class KernelRun(Run):
         return parts
 
     def _raise_together(self, step: int) -> None:
-        """Raise the error if data could not be read, in all processes, with the first step that needs them in any."""
+        """Raise the error if the host could not give what a step needs, in all processes, with the first such step."""
         failure = None
         try:
             self.target.after(step)
-        except DataError as error:
+        except HostError as error:
             failure = error
         never = 2**31 - 1
         first = -largest(-(never if failure is None else failure.step))
         if first < never:
-            failure = failure or DataError("another process of the run could not read its data")
+            failure = failure or HostError("another process of the run could not get its data or energies")
             failure.step = first
             raise failure
 

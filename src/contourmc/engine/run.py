@@ -11,7 +11,7 @@ import jax
 from contourmc._core.checks import require, require_count
 from contourmc._core.processes import several
 from contourmc._core.pytrees import Position
-from contourmc.data.data_error import DataError
+from contourmc.data.data_error import HostError
 from contourmc.draws.samples import Samples
 from contourmc.engine.together import TOGETHER, Report, ending_together
 from contourmc.targets.base import Target
@@ -154,8 +154,8 @@ class Run(ABC):
         """Make this many more steps of each chain; by default all that remain.
 
         It never goes beyond the last step. A run that tunes itself may make a few more steps than asked for during its
-        pilot. Raises a `DivergenceError` if a number is not finite, a `DataError` if data cannot be read, and an
-        `OutOfMemoryError`; all three carry the draws so far.
+        pilot. Raises a `DivergenceError` if a number is not finite, a `DataError` if data cannot be read, an
+        `EnergyError` if an external energy fails, and an `OutOfMemoryError`; all carry the draws so far.
         """
         remaining = self.steps - self.step
         steps = remaining if steps is None else require_count("steps", steps, 1, "advance by at least 1 step")
@@ -170,7 +170,7 @@ class Run(ABC):
                     self.advance_to(self.step + min(steps, remaining), watched)
             except TOGETHER as error:
                 self._ended_together = True
-                if isinstance(error, DataError):
+                if isinstance(error, HostError):
                     error.samples = self.samples()
                 raise
             except (MemoryError, jax.errors.JaxRuntimeError) as error:

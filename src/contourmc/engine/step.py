@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Int, PRNGKeyArray
 
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
@@ -23,6 +23,18 @@ def prepare_block(
     steps = number * block + 1 + jnp.arange(block, dtype=jnp.int32)
     kernel_key, _ = jax.random.split(jax.random.fold_in(key, number))
     target_key = jax.random.fold_in(key, 2**31 + 1)  # no block has this number
+    return prepare_steps(target, kernel, target_key, kernel_key, position, steps)
+
+
+def prepare_steps(
+    target: Target,
+    kernel: Kernel,
+    target_key: PRNGKeyArray,
+    kernel_key: PRNGKeyArray,
+    position: Position,
+    steps: Int[Array, " steps"],
+) -> tuple[Any, Any]:
+    """Everything random or scheduled in some steps. The target's key is the same for all steps of a chain."""
     return kernel.prepare_target(target, target_key, position, steps), kernel.prepare(kernel_key, position, steps)
 
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from contourmc._core.processes import largest, several
-from contourmc.data.data_error import DataError
+from contourmc.data.data_error import HostError
 
 # Called after every call of the compiled program: the stage of the run, the steps done, and a note worth watching.
 Report = Callable[[str, int, str], None]
 
 # What all processes raise together; of other errors the others know nothing.
-TOGETHER = (KeyboardInterrupt, SystemExit, DataError)
+TOGETHER = (KeyboardInterrupt, SystemExit, HostError)
 _INTERRUPTED, _TERMINATED, _FAILED = 1, 2, 3
 
 

@@ -4,8 +4,10 @@ The energy U(x) is minus the log density up to a constant; x is any pytree of fl
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +15,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
-from contourmc._core.compiling import call_compiled
+from contourmc._core.compiling import compiled_call
 from contourmc._core.pytrees import HoldsArrays, Position
+
+Result = TypeVar("Result")
 
 
 class Target(HoldsArrays, ABC):
@@ -25,7 +29,7 @@ class Target(HoldsArrays, ABC):
 
     exact: whether both are without noise, so that a Metropolis test makes sense.
     batch_parts: in how many parts a batch is evaluated, each by a device of its own if there are as many for a chain.
-    calls_host: whether it reads data on the host while the compiled program runs.
+    calls_host: whether it calls the host, for data or energies, while the compiled program runs.
     functions: the names of attributes that are functions and matter to `evaluate` only. They are traced anew for every
         run, and programs that compute the same share compiled code.
     """
@@ -120,9 +124,23 @@ def energies_at(target: Target, positions: Position, *, per_chain: bool) -> np.n
 
 
 def _evaluated(target: Target, positions: Position, per_chain: bool) -> tuple[np.ndarray, np.ndarray]:
-    energies, smooth = call_compiled(_at_starts, target, positions, per_chain=per_chain)
-    target.after(0)
+    energies, smooth = call_on(target, _at_starts, positions, per_chain=per_chain)
     return np.asarray(energies), np.asarray(smooth)
+
+
+def call_on(target: Target, function: Callable[..., Result], *arguments: Any, **static: Any) -> Result:
+    """`call_compiled(function, target, …)`; raises the error if something went wrong on the host.
+
+    A program that waits for the host is called by a thread, so that Ctrl-C takes effect meanwhile.
+    """
+    call = compiled_call(function, target, *arguments, **static)
+    if target.calls_host:
+        with ThreadPoolExecutor(1) as thread, target.reading():
+            result = thread.submit(lambda: jax.block_until_ready(call())).result()
+    else:
+        result = call()
+    target.after(0)
+    return result
 
 
 def first_step(target: Target, position: Position) -> tuple[Any, Any]:

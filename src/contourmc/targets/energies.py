@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar
 
 import jax
@@ -76,6 +77,17 @@ class NoisyEnergy(Target):
 
     def check(self, position: Any) -> None:
         _check_energy(self.energy, position)
+
+
+def from_log_density(log_density: Callable[[Any], Array]) -> ExactEnergy:
+    """A log density, as BlackJAX and others take it, as a target: its energy is minus that."""
+    require(callable(log_density), "log_density", log_density, "give a function of a position")
+
+    @wraps(log_density)  # its name is what describes the target
+    def energy(position: Any) -> Array:
+        return -log_density(position)
+
+    return ExactEnergy(energy)
 
 
 def as_target(target: Target | Energy) -> Target:

@@ -11,7 +11,8 @@ from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from contourmc._core.checks import require, require_count, require_finite
 from contourmc._core.pytrees import Position
-from contourmc.data.host_callback import HostData, require_alone
+from contourmc.data.host_callback import HostData
+from contourmc.data.host_side import require_alone
 from contourmc.data.memmap_reader import MemmapReader
 from contourmc.data.permutation import shuffled
 from contourmc.targets.control_variate import WithSnapshot, correction, no_snapshot, take_snapshot

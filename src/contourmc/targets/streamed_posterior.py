@@ -12,7 +12,8 @@ from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray
 from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
 from contourmc.data.batch_stream import BatchStream
-from contourmc.data.host_callback import HostData, require_alone
+from contourmc.data.host_callback import HostData
+from contourmc.data.host_side import require_alone
 from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
 
 

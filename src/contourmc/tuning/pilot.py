@@ -189,7 +189,6 @@ def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotStat
     walkers, record = walk(target, dynamics, plan.chunk, state.walkers, key, state.step_size, chunk.temperature)
     energies = np.asarray(record.energies)
     seconds = time.perf_counter() - began
-    target.after(0)
     remedy = "give a smaller step_size" if not plan.exact else "the energy seems to have no lowest value"
     require(bool(np.all(np.isfinite(energies))), "target", "an energy that is not finite in the pilot", remedy)
     state = state._replace(

@@ -7,11 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from contourmc._core.compiling import call_compiled
 from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import AdjustedInputs
 from contourmc.kernels.dynamics import Dynamics
-from contourmc.targets.base import Target
+from contourmc.targets.base import Target, call_on
 
 VISITS = 4  # points of a chunk of steps that are kept
 
@@ -39,7 +38,7 @@ def walk(
     target: Target, dynamics: Dynamics, chunk: int, states: Any, key: PRNGKeyArray, step_size: float, temperature: float
 ) -> tuple[Any, Record]:
     """`chunk` steps of every walker."""
-    return call_compiled(_walk, target, dynamics, states, key, step_size, temperature, chunk=chunk)
+    return call_on(target, _walk, dynamics, states, key, step_size, temperature, chunk=chunk)
 
 
 def _walk(

@@ -1,0 +1,7 @@
+"""How many cores this process may use."""
+
+import os
+
+
+def available_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
