@@ -47,14 +47,8 @@ def can_fuse(function: Callable[..., Any], *arguments: Any) -> bool:
     return _real([*jaxpr.constvars, *jaxpr.invars]) and all(_fusible(equation) for equation in _equations(jaxpr))
 
 
-def must_unroll(function: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether the loop over this function must not be compiled: it has convolutions, on a CPU.
-
-    XLA uses its fast routines for them only outside loops; inside, the gradients of a small ResNet took 34 times as
-    long (JAX issue 12868).
-    """
-    if jax.default_backend() != "cpu":
-        return False
+def has_convolutions(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a function of arrays like these computes convolutions."""
     equations = _equations(jax.make_jaxpr(function)(*arguments).jaxpr)
     return any(equation.primitive.name == "conv_general_dilated" for equation in equations)
 

@@ -19,6 +19,7 @@ from contourmc._core.info import Info
 from contourmc._core.mesh import DEVICES, is_mapped
 from contourmc._core.pytrees import Position, unstack
 from contourmc.engine.cpu_single_kernel import fused
+from contourmc.engine.one_by_one import one_by_one
 from contourmc.engine.plan import Build, Plan
 from contourmc.engine.state import Chain, Draws, Health, Totals, no_totals
 from contourmc.engine.step import make_step, prepare_block
@@ -154,7 +155,9 @@ def _block(
             state, target_state, totals, draws, sums, health = carry
             position, watched, step = kernel.draw(state), kernel.watched(state), before + i + 1
             now = _at(inputs, i)
-            state, target_state, info, virial = make_step(target, kernel, now, state, target_state, centre)
+            state, target_state, info, virial = make_step(
+                target, kernel, now, state, target_state, centre, apart=build.apart
+            )
             health = _examined(health, step, info, None if build.large else watched)
             totals = _add(totals, info.log_weight, None if build.large else position, centre, step > span.burn_in)
             drawn = target.drawn(target_state)
@@ -163,7 +166,8 @@ def _block(
             index = _at(entries, i)
 
             def keep(draws, sums):
-                added = None if average is None else average.add(sums, info, position, drawn)
+                add = None if average is None else one_by_one(average, "add") if build.apart else average.add
+                added = None if add is None else add(sums, info, position, drawn)
                 return _write(draws, new, index) if build.large else draws, added
 
             if not build.large:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from contourmc._core.pytrees import Position, position_size, shape_of_one
-from contourmc.engine.cpu_single_kernel import can_fuse, must_unroll
+from contourmc.engine.cpu_single_kernel import can_fuse, has_convolutions
 from contourmc.engine.step import make_step, prepare_block
 from contourmc.kernels.base import Kernel
 from contourmc.targets.base import Target
@@ -31,7 +31,10 @@ class Build:
     rows: the most draws that a block can touch.
     capacity: the most draws that a segment can touch.
     fuse: whether the steps of a block are one CPU kernel for each chain; else chains are vectorised.
-    unroll: whether the program makes a single step, and the loop is in Python; else the loop is compiled.
+    unroll: whether the program makes a single step, and the loop is in Python; else the loop is compiled. XLA uses its
+        fast routines for convolutions on a CPU only outside loops; inside, the gradients of a small ResNet took 34
+        times as long (JAX issue 12868).
+    apart: whether chains are evaluated one after the other; else together, as a vector.
     large: whether only kept draws are written or summed, since positions are large; else every step is.
     store: whether the positions of kept draws are stored.
     per_chain: whether each chain has its own target and average, stacked along a leading axis.
@@ -43,6 +46,7 @@ class Build:
     capacity: int
     fuse: bool
     unroll: bool
+    apart: bool
     large: bool
     store: bool
     per_chain: bool
@@ -105,7 +109,8 @@ def make_plan(
     block = min(1024, max(1, 2**16 // most, min(few, room // most)))
     inputs = shape_of_one(one_step)
     # Only the evaluation: a move that learns from other chains works only along the axis on which they lie.
-    unroll = must_unroll(kernel.evaluate, target, inputs[0], state.position, target_state)
+    apart = has_convolutions(kernel.evaluate, target, inputs[0], state.position, target_state)
+    unroll = apart and jax.default_backend() == "cpu"
     if unroll:
         block = 1
     blocks = -(-steps // block)
@@ -128,7 +133,7 @@ def make_plan(
 
     centre = None if large else kernel.draw(state)
     fuse = independent and can_fuse(one_step_of, target, inputs, state, target_state, centre)
-    build = Build(block, rows, capacity, fuse, unroll, large, store, per_chain, mesh)
+    build = Build(block, rows, capacity, fuse, unroll, apart, large, store, per_chain, mesh)
     return Plan(build, thin, stretch, steps <= SHORT)
 
 

@@ -8,6 +8,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
+from contourmc.engine.one_by_one import one_by_one
 from contourmc.kernels.base import Kernel
 from contourmc.targets.base import Target
 
@@ -39,11 +40,22 @@ def prepare_steps(
 
 
 def make_step(
-    target: Target, kernel: Kernel, inputs: tuple[Any, Any], state: Any, target_state: Any, centre: Position | None
+    target: Target,
+    kernel: Kernel,
+    inputs: tuple[Any, Any],
+    state: Any,
+    target_state: Any,
+    centre: Position | None,
+    *,
+    apart: bool = False,
 ) -> tuple[Any, Any, Info, Array | None]:
-    """One evaluation of the target and one move of the kernel; the new states of both, the info and the virial."""
+    """One evaluation of the target and one move of the kernel; the new states of both, the info and the virial.
+
+    apart: whether the target is evaluated for one chain after the other, if the step is mapped over chains.
+    """
     target_inputs, kernel_inputs = inputs
-    energy, gradient, target_state = kernel.evaluate(target, target_inputs, state.position, target_state)
+    evaluate = one_by_one(kernel, "evaluate") if apart else kernel.evaluate
+    energy, gradient, target_state = evaluate(target, target_inputs, state.position, target_state)
     virial = kernel.virial(kernel_inputs, state, gradient, centre)
     state, info = kernel.move(kernel_inputs, state, energy, gradient)
     return state, target_state, info, virial
