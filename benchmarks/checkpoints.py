@@ -53,9 +53,9 @@ def overhead(seconds: float, folder: Path) -> tuple[float, float, float, float]:
     """
     waited, write = [], FolderKeeper._save
 
-    def timed(self: FolderKeeper, run: cm.Run, *, wait: bool) -> None:
+    def timed(self: FolderKeeper, run: cm.Run, *, wait: bool, probed: bool = True) -> None:
         began = time.perf_counter()
-        write(self, run, wait=wait)
+        write(self, run, wait=wait, probed=probed)
         waited.append(time.perf_counter() - began)
 
     FolderKeeper._save = timed

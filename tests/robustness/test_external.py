@@ -276,6 +276,21 @@ def test_a_run_that_is_killed_goes_on_and_gives_the_same_draws(tmp_path):
         cm.sample(other, **call)
 
 
+def test_a_run_that_failed_goes_on_with_a_better_function(tmp_path):
+    """Its last checkpoint is written although the function fails where the chains are."""
+    whole = cm.sample(cm.external(quadratic(), workers="threads"), **RUN)
+    above = float(np.max(whole.draws["b"][:, :200])) + 1e-6
+    call = RUN | dict(checkpoint=tmp_path, checkpoint_every=100)
+    with pytest.raises(cm.EnergyError) as caught:
+        cm.sample(cm.external(quadratic(lambda x: 1 / 0, above), workers="threads"), **call)
+    made = caught.value.samples.energies.shape[1]
+    assert 200 <= made < 400
+    with cm.start(cm.external(quadratic(), workers="threads"), **call) as run:
+        assert run.step == made
+    again = cm.sample(cm.external(quadratic(), workers="threads"), **call)
+    np.testing.assert_array_equal(again.draws["b"], whole.draws["b"])
+
+
 def test_nothing_is_imported_or_started_before_it_is_asked_for():
     code = "import sys, contourmc; print({m.split('.')[0] for m in sys.modules} & {'multiprocessing', 'blackjax'})"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

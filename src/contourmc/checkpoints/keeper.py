@@ -34,7 +34,7 @@ MOST_BYTES = 2**26  # of draws in memory, before they are written to disk withou
 class Checkpoint(NamedTuple):
     """run: what `Run.saved` gave.
     data: what `Target.data_state` gave.
-    probe: the energies where the chains are, by which another energy is noticed; None for data from a loader.
+    probe: the energies where the chains are, by which another energy is noticed; None if it could not be had.
     """
 
     run: Any
@@ -98,7 +98,8 @@ class FolderKeeper(Keeper):
                     raise SystemExit(STATUS)
             except BaseException as error:
                 self._left = several() and not isinstance(error, TOGETHER)
-                self._save(run, wait=True)
+                # A target on the host that failed or hung where the chains are would do so again.
+                self._save(run, wait=True, probed=not run.target.calls_host)
                 raise
 
     def leave(self) -> None:
@@ -126,8 +127,8 @@ class FolderKeeper(Keeper):
             self._attempt(run.flush)
             self._flushed = run.draws  # also if it could not be written: not again after every segment
 
-    def _save(self, run: Run, *, wait: bool) -> None:
-        """Write a checkpoint, if the run has gone on since the last one."""
+    def _save(self, run: Run, *, wait: bool, probed: bool = True) -> None:
+        """Write a checkpoint, if the run has gone on since the last one; with a probe unless that is unwise."""
         if self._left:  # nobody would help to make it
             return
         began = time.monotonic()
@@ -136,7 +137,7 @@ class FolderKeeper(Keeper):
             if run.step != self._step:
                 run.flush()
                 self._flushed = run.draws
-                probe = None if self._probe is None else self._probe(run.positions)
+                probe = self._probe(run.positions) if probed and self._probe is not None else None
                 checkpoint = Checkpoint(run.saved(), run.target.data_state(run.step), probe)
                 samples = run.samples(on_disk=False)
 

@@ -30,3 +30,7 @@ class EnergyError(HostError):
     step: the step that needed it, counted from the beginning of its stage.
     samples: the draws of all chains before it; None if the run had not begun.
     """
+
+
+class ElsewhereError(DataError, EnergyError):
+    """Another process of the run could not get what it needed; its own error says what."""

@@ -17,7 +17,7 @@ from contourmc._core.layout import Layout, layout_of
 from contourmc._core.processes import joined_rows, largest, own, own_rows, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
-from contourmc.data.data_error import HostError
+from contourmc.data.data_error import ElsewhereError, HostError
 from contourmc.draws.samples import Samples
 from contourmc.engine.groups import grouped, no_draws, start_chains, threads
 from contourmc.engine.kept_draws import KeptDraws
@@ -279,7 +279,7 @@ class KernelRun(Run):
         never = 2**31 - 1
         first = -largest(-(never if failure is None else failure.step))
         if first < never:
-            failure = failure or HostError("another process of the run could not get its data or energies")
+            failure = failure or ElsewhereError("another process of the run could not get its data or energies")
             failure.step = first
             raise failure
 
