@@ -34,6 +34,7 @@ def cifar(
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Images in a batch.")] = BATCH_SIZE,
     images: Annotated[int, typer.Option(min=10, help="Train on the first so many; test on a fifth as many.")] = IMAGES,
+    chains: Annotated[int, typer.Option(min=1, help="Chains with own starts, averaged together.")] = 1,
     crop: Annotated[bool, typer.Option(help="Shift images at random by up to 4 pixels.")] = True,
     flip: Annotated[bool, typer.Option(help="Mirror images at random.")] = True,
     erase: Annotated[bool, typer.Option(help="Paint a rectangle over images at random.")] = True,
@@ -64,7 +65,7 @@ def cifar(
         of = named or next(iter(folders))
         length = dict(epochs=2, images=500, batch_size=100, depth=1) if quick else {}
         length = dict(epochs=epochs, images=images, batch_size=batch_size) | length
-        chosen = dict(algorithm=algorithm, seed=seed, crop=crop, flip=flip, erase=erase, **length)
+        chosen = dict(algorithm=algorithm, seed=seed, chains=chains, crop=crop, flip=flip, erase=erase, **length)
         _train(of, chosen, data, folders[of], force)
     if table:
         _show({each: folder for each, folder in folders.items() if named in (None, each)})

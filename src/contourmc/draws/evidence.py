@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from contourmc._core.checks import require, require_seed
-from contourmc._core.compiling import call_compiled
 from contourmc._core.pytrees import Position, shape_of_one
 from contourmc.draws.basins import scaled_vectors
 from contourmc.draws.bridging.integral import DensityDraws, integrate, integrate_by_halves
@@ -20,7 +19,7 @@ from contourmc.draws.reference import GivenReference
 from contourmc.draws.temperatures import log_shares, own_temperature
 from contourmc.draws.vectors import vectors_like
 from contourmc.draws.weighted import WeightedDraws
-from contourmc.targets.base import Target, first_step
+from contourmc.targets.base import Target, call_on, first_step
 from contourmc.targets.energies import Energy, as_target
 from contourmc.targets.traced import trace_target
 
@@ -116,7 +115,7 @@ def _energies(target: Target, positions: Position) -> Float[np.ndarray, " count"
         for begin in range(0, count, BATCH):
             rows = np.minimum(np.arange(begin, begin + BATCH), count - 1)
             batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions)
-            found.append(np.asarray(call_compiled(_evaluate, target, batch), float))
+            found.append(np.asarray(call_on(target, _evaluate, batch), float))
             target.after(0)
     return np.concatenate(found)[:count]
 

@@ -67,20 +67,26 @@ class ExponentialDecay:
 
 @dataclass(frozen=True)
 class CyclicCosine:
-    """From `value` down to 0 along half a cosine every `period` steps (Zhang et al. 2020)."""
+    """From `value` down to 0 along half a cosine every `period` steps (Zhang et al. 2020).
+
+    warm_up: over how many steps at the start of the run it rises from 0 instead, for networks that large first steps
+        would throw out of the range where they can be trained.
+    """
 
     value: float
     period: int
+    warm_up: int = 0
 
     def __post_init__(self):
         require_number("value", self.value, "the starting value must be above 0", positive=True)
         require_count("period", self.period, 1, "a cycle needs at least 1 step")
+        require_count("warm_up", self.warm_up, 0, "give 0 steps or more")
 
     def __call__(self, step: Array) -> Array:
         import optax
 
-        cosine = optax.cosine_decay_schedule(self.value, self.period)
-        return jnp.asarray(cosine((step - 1) % self.period))
+        cosine = jnp.asarray(optax.cosine_decay_schedule(self.value, self.period)((step - 1) % self.period))
+        return cosine * jnp.minimum(1.0, step / self.warm_up) if self.warm_up else cosine
 
 
 def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " steps"]:

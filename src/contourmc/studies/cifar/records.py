@@ -64,9 +64,11 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
     }
     if samples.average is not None:
         reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
-        energies, multipliers, log_weights = samples.energies[0], samples.multipliers[0], samples.log_weights[0]
+        # Of all chains, those of the first at the beginning.
+        energies, multipliers = samples.energies.ravel(), samples.multipliers.ravel()
+        log_weights = samples.log_weights.ravel()
         found |= {
-            "models": samples.average.models,
+            "models": samples.average.models * samples.chains,
             "reliability": {name: values.tolist() for name, values in reliability.items()},
             "energies": [float(energies.min()), float(energies.max())],
             "multipliers": [float(multipliers.min()), float(multipliers.max())],

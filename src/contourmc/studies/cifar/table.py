@@ -44,7 +44,7 @@ def make_table(images: ImageSet, records: list[Record]) -> Table:
     for name, algorithm in ALGORITHMS.items():
         for group in groups.get(name, ()):
             table.add_row(*_row(algorithm.title, group, several=len(networks) > 1))
-        if beside and (name in groups or len(records) > 1):
+        if beside and name in images.paper and (name in groups or len(records) > 1):
             if name not in groups:
                 table.add_row(algorithm.title, "not run")
             point, average = (f"{figure.mean:.2f}±{figure.deviation:.2f}" for figure in images.paper[name])
@@ -134,7 +134,7 @@ def _longest(records: list[Record]) -> list[list[Record]]:
 def _setting(record: Record) -> str:
     """What two runs that differ by their seed alone have in common."""
     settings = record["settings"]
-    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision")
+    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision", "chains")
     common = {name: settings.get(name) for name in names}
     return json.dumps([common, kernel_of(record), _unusual(settings), record["results"]["epochs"]], sort_keys=True)
 
@@ -143,6 +143,7 @@ def _unusual(settings: dict[str, Any]) -> list[str]:
     """What the paper did otherwise, in words; but for the network."""
     words = [] if settings["images"] == IMAGES else [f"{settings['images']:,} images"]
     words += [] if settings["batch_size"] == BATCH_SIZE else [f"batch {settings['batch_size']}"]
+    words += [] if settings.get("chains", 1) == 1 else [f"{settings['chains']} chains"]
     return words + [f"no {name}" for name, switch in settings["augmentation"].items() if switch is False]
 
 

@@ -27,7 +27,7 @@ from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
 
 EVERY = 10  # epochs between evaluations
-BURN_IN = 0.4  # of the run, before models are averaged
+BURN_IN = 0.4  # of the run, before models are averaged; with cycles, the first one
 CHUNK = 1000  # test images that are predicted at once
 
 
@@ -40,6 +40,7 @@ class Setting:
     depth: blocks in a stage; 3 is ResNet-20.
     precision: of the computation, bfloat16 or float32; parameters, statistics and noise are float32.
     crop, flip, erase: what is done to images at random; see `Augmentation`.
+    chains: how many there are, each with an own start; the average is over all of them.
     """
 
     algorithm: str
@@ -53,12 +54,14 @@ class Setting:
     flip: bool = True
     erase: bool = True
     dataset: str = "cifar10"
+    chains: int = 1
 
     def __post_init__(self):
         find_set(self.dataset)
         known = ", ".join(ALGORITHMS)
         require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"choose one of {known}")
         require_count("epochs", self.epochs, 1, "give at least 1 epoch")
+        require_count("chains", self.chains, 1, "give at least 1 chain")
         require(self.images >= 10, "images", self.images, "give at least 10")
         remedy = f"give {self.images} or less, as many images as there are to train on, or more images"
         require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
@@ -71,7 +74,7 @@ class Setting:
         usual = Setting(self.algorithm)
         unusual = [
             f"{name}-{getattr(self, name)}".replace("_", "-")
-            for name in ("batch_size", "images", "depth", "precision")
+            for name in ("batch_size", "images", "depth", "precision", "chains")
             if getattr(self, name) != getattr(usual, name)
         ]
         unusual += [f"no-{name}" for name in ("crop", "flip", "erase") if not getattr(self, name)]
@@ -80,12 +83,13 @@ class Setting:
     @property
     def every(self) -> int:
         """Epochs between evaluations."""
-        return min(EVERY, self.epochs)
+        return min(ALGORITHMS[self.algorithm].cycle or EVERY, self.epochs)
 
     @property
     def burn_in(self) -> int:
         """Epochs before models are averaged."""
-        return min(int(BURN_IN * self.epochs), self.epochs - self.every)
+        cycle = ALGORITHMS[self.algorithm].cycle
+        return min(int(BURN_IN * self.epochs) if cycle is None else cycle, self.epochs - self.every)
 
     @property
     def evaluations(self) -> list[int]:
@@ -154,7 +158,9 @@ def prepare(
     )
     likelihood = ImageLikelihood(network)
     _, init_key = jax.random.split(jax.random.key(setting.seed))
-    params, statistics = jax.jit(likelihood.init)(init_key)
+    initial = [jax.jit(likelihood.init)(init_key)[0]]
+    initial += [jax.jit(likelihood.init)(jax.random.fold_in(init_key, i))[0] for i in range(1, setting.chains)]
+    statistics = jax.jit(likelihood.init)(init_key)[1]
     target = Posterior(
         likelihood,
         GaussianPrior(length.precision),
@@ -174,9 +180,10 @@ def prepare(
     )
     run = start(
         target,
-        init=params,
+        init=jax.tree.map(lambda *each: jnp.stack(each), *initial),
+        per_chain_init=True,
         kernel=ALGORITHMS[setting.algorithm].kernel(image_set, length),
-        chains=1,
+        chains=setting.chains,
         seed=setting.seed,
         steps=setting.epochs * length.steps_per_epoch,
         burn_in=setting.burn_in * length.steps_per_epoch,
