@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 
 from contourmc._core.checks import require_count
+from contourmc._core.extras import import_extra
+from contourmc._core.pytrees import named_leaves
 from contourmc.draws import estimates
 from contourmc.draws.tree_files import variables
 from contourmc.draws.weighted import WeightedDraws
 
 
-def to_arviz(samples: WeightedDraws, draws: int | None, seed: int) -> Any:
+def to_arviz(samples: WeightedDraws, draws: int | None, seed: int, log_likelihood: bool) -> Any:
     """An ArviZ object with equal weights: InferenceData of ArviZ 0.x, a DataTree of ArviZ 1.x.
 
     The draws of all chains are resampled together by their weights, and the list, in the order of chains and steps, is
@@ -22,8 +24,7 @@ def to_arviz(samples: WeightedDraws, draws: int | None, seed: int) -> Any:
 
     A draw of large weight is repeated, in neighbouring places: ArviZ's ESS sees this as correlation.
     """
-    import arviz
-
+    arviz: Any = import_extra("arviz", "arviz")
     weights, positions = samples.weights.ravel(), samples.positions
     count = require_count("draws", samples.energies.shape[1] if draws is None else draws, 1, "ask for 1 or more")
     rows = samples.chains, count
@@ -32,11 +33,28 @@ def to_arviz(samples: WeightedDraws, draws: int | None, seed: int) -> Any:
     def resampled(values: np.ndarray) -> np.ndarray:
         return values.reshape(-1, *values.shape[2:])[chosen]
 
+    posterior = {name: resampled(values) for name, values in variables(positions).items()}
     figures = {"energy": samples.energies, "log_weight": samples.log_weights, "multiplier": samples.multipliers}
     groups: dict[str, Any] = {
-        "posterior": {name: resampled(values) for name, values in variables(positions).items()},
+        "posterior": posterior,
         "sample_stats": {name: resampled(values) for name, values in variables(figures).items()},
     }
+    if samples.view is not None:
+        names = named_leaves(positions)
+        seen = dict(zip(names, posterior.values(), strict=True))
+        groups |= samples.view.arviz_groups(seen, log_likelihood=log_likelihood)
+    labels = _labels(samples, groups)
     if int(arviz.__version__.split(".")[0]) >= 1:
-        return arviz.from_dict(groups)
-    return arviz.from_dict(**groups)
+        return arviz.from_dict(groups, **labels)
+    return arviz.from_dict(**groups, **labels)
+
+
+def _labels(samples: WeightedDraws, groups: dict[str, Any]) -> dict[str, Any]:
+    """Names of axes and labels along them, as far as there are any, by the names that arrays have for ArviZ."""
+    stored = dict(zip(named_leaves(samples.positions), variables(samples.positions), strict=True))
+    names = {name for group in groups.values() for name in group}
+    dims = {stored.get(name, name): list(axes) for name, axes in samples.labels.dims.items()}
+    dims = {name: axes for name, axes in dims.items() if name in names}
+    used = {axis for axes in dims.values() for axis in axes}
+    coords = {axis: labels for axis, labels in samples.labels.coords.items() if axis in used}
+    return {name: given for name, given in (("dims", dims), ("coords", coords)) if given}
