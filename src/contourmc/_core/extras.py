@@ -3,10 +3,10 @@
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from types import ModuleType
+from typing import Any
 
 
-def import_extra(module: str, extra: str) -> ModuleType:
+def import_extra(module: str, extra: str) -> Any:
     """A module of an optional package; raises an error that names the extra to install if there is none."""
     package = module.partition(".")[0]
     if package not in sys.modules and find_spec(package) is None:

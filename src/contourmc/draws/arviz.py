@@ -2,14 +2,18 @@
 
 from typing import Any
 
+import jax
 import numpy as np
+from jaxtyping import Float, Int
 
 from contourmc._core.checks import require_count
 from contourmc._core.extras import import_extra
-from contourmc._core.pytrees import named_leaves
+from contourmc._core.pytrees import named_leaves, position_size
 from contourmc.draws import estimates
 from contourmc.draws.tree_files import variables
 from contourmc.draws.weighted import WeightedDraws
+
+MOST_BALANCED = 256  # numbers of a position whose means can be kept by the choice of draws
 
 
 def to_arviz(samples: WeightedDraws, draws: int | None, seed: int, log_likelihood: bool) -> Any:
@@ -24,11 +28,11 @@ def to_arviz(samples: WeightedDraws, draws: int | None, seed: int, log_likelihoo
 
     A draw of large weight is repeated, in neighbouring places: ArviZ's ESS sees this as correlation.
     """
-    arviz: Any = import_extra("arviz", "arviz")
+    arviz = import_extra("arviz", "arviz")
     weights, positions = samples.weights.ravel(), samples.positions
     count = require_count("draws", samples.energies.shape[1] if draws is None else draws, 1, "ask for 1 or more")
     rows = samples.chains, count
-    chosen = estimates.systematic(weights, samples.chains * count, np.random.default_rng(seed)).reshape(rows)
+    chosen = _chosen(samples, weights, samples.chains * count, np.random.default_rng(seed)).reshape(rows)
 
     def resampled(values: np.ndarray) -> np.ndarray:
         return values.reshape(-1, *values.shape[2:])[chosen]
@@ -47,6 +51,17 @@ def to_arviz(samples: WeightedDraws, draws: int | None, seed: int, log_likelihoo
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups, **labels)
     return arviz.from_dict(**groups, **labels)
+
+
+def _chosen(
+    samples: WeightedDraws, weights: Float[np.ndarray, " draws"], count: int, random: np.random.Generator
+) -> Int[np.ndarray, " count"]:
+    """Which draws, so that means agree with those of the run where these come from the same draws."""
+    size = position_size(samples.positions) // max(samples.energies.size, 1)
+    if samples.trajectory.means is not None or size > MOST_BALANCED:
+        return estimates.systematic(weights, count, random)
+    values = [np.reshape(leaf, (len(weights), -1)) for leaf in jax.tree.leaves(samples.positions)]
+    return estimates.balanced(weights, np.concatenate(values, axis=1), count)
 
 
 def _labels(samples: WeightedDraws, groups: dict[str, Any]) -> dict[str, Any]:

@@ -81,7 +81,9 @@ class WeightedDraws:
 
     def __getstate__(self) -> dict[str, Any]:
         arrays = {name: jax.tree.map(np.asarray, getattr(self, name)) for name in ("draws", "unconstrained")}
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | arrays | {"target": None, "view": None}
+        return (
+            {name: getattr(self, name) for name in self.__dataclass_fields__} | arrays | {"target": None, "view": None}
+        )
 
     @property
     def chains(self) -> int:

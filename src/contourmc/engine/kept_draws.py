@@ -74,11 +74,10 @@ class KeptDraws:
     def _columns_of(self, draws: Draws) -> Columns:
         position, states, energies, log_weights, multipliers, virials = draws
         numbers = dict(energies=energies, log_weights=log_weights, multipliers=multipliers, virials=virials)
-        sampled, seen = self._as_positions(position), None
-        if self._view is not None and sampled is not None:
-            seen = self._view.of(sampled, 2)
-        draws, unconstrained = (sampled, None) if self._view is None else (seen, sampled)
-        return {"/": numbers, "draws": draws, "target_states": states, "unconstrained": unconstrained}
+        columns = {"/": numbers, "draws": self._as_positions(position), "target_states": states, "unconstrained": None}
+        if self._view is not None and position is not None:
+            columns |= {"draws": self._view.of(columns["draws"], 2), "unconstrained": columns["draws"]}
+        return columns
 
 
 def _in_memory(state: RunState) -> Draws:

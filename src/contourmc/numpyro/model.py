@@ -35,11 +35,14 @@ class NumPyroModel(Model):
         return getattr(self.function, "__qualname__", None) or repr(self.function)
 
     def energy(self, position: Position) -> Float[Array, ""]:
-        return util.potential_energy(self.function, self.args, self.kwargs, position)
+        return self._energy(self.function, position)
 
     def random_energy(self, position: Position, key: PRNGKeyArray) -> Float[Array, ""]:
         """The energy of a model that needs a key, such as one with a subsampled plate."""
-        return util.potential_energy(handlers.seed(self.function, key), self.args, self.kwargs, position)
+        return self._energy(handlers.seed(self.function, key), position)
+
+    def _energy(self, model: Callable[..., Any], position: Position) -> Float[Array, ""]:
+        return jnp.asarray(util.potential_energy(model, self.args, self.kwargs, position))
 
     def constrain(self, position: Position) -> dict[str, Array]:
         seen = util.constrain_fn(self._any_subsample(), self.args, self.kwargs, position, return_deterministic=True)

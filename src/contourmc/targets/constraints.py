@@ -32,8 +32,9 @@ class Constraint(ABC):
     def fault(self, values: Any) -> str:
         """Why an array, stacked along a leading axis, is not possible, in words; empty if it is."""
 
+    @abstractmethod
     def check(self) -> None:
-        """Raise unless the constraint can be used."""
+        """Raise unless there is a map from free numbers."""
 
 
 class _FromNumPyro(Constraint):
@@ -126,6 +127,9 @@ class Periodic(Constraint):
 
     def fault(self, values: Any) -> str:
         return ""
+
+    def check(self) -> None:
+        return
 
     def __str__(self) -> str:
         return f"periodic({self.period:g})"

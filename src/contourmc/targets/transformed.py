@@ -112,9 +112,9 @@ def transformed(target: Target | Energy, constraints: Any) -> Transformed:
         run = cm.sample(target, init={"mean": 0.0, "scale": 1.0, "weights": [0.5, 0.5], "angle": 0.0}, steps=100_000)
 
     target: an energy, or any target, of the constrained position.
-    constraints: by the names of the position, as nested as it is; one that stands for a part of the position holds for
-        all arrays in it, and arrays that are not named are free. `positive`, `simplex`, `ordered`, `interval(low, high)`,
-        `periodic(period)`, or a constraint of NumPyro's.
+    constraints: `positive`, `simplex`, `ordered`, `interval(low, high)`, `periodic(period)`, or one of NumPyro's, by
+        the names of the position, as nested as it is. One that stands for a part of the position holds for all arrays
+        in it, and arrays that are not named are free.
 
     The logarithm of the Jacobian is added to the log density. Starts, draws, estimates and files are in the user's own
     coordinates; energies, and draws as they were sampled (`Samples.unconstrained`), in those without constraints.
