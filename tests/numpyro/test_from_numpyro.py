@@ -88,6 +88,7 @@ def test_arviz_agrees_with_the_run_and_has_names(run, data):
     np.testing.assert_allclose(data["observed_data"]["y"], DATA, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")  # ArviZ's fit to the tail overflows, and copes with it
 def test_the_log_likelihood_is_that_of_the_model(data):
     posterior, found = data["posterior"], np.asarray(data["log_likelihood"]["y"])
     assert found.shape == (8, posterior.sizes["draw"], 100)
@@ -224,6 +225,18 @@ def single_point():
     numpyro.sample("x", dist.Delta(1.0))
 
 
+class Odd(dist.Normal):
+    support = dist.constraints.dependent
+
+
+def without_map():
+    numpyro.sample("x", Odd())
+
+
+def on_a_sphere():
+    numpyro.sample("x", dist.ProjectedNormal(jnp.ones(2)))
+
+
 def local(y):
     with numpyro.plate("row", 10, subsample_size=5):
         numpyro.sample("z", dist.Normal())
@@ -234,9 +247,11 @@ def local(y):
     ("model", "arguments", "message"),
     [
         (discrete, (), "discrete latent site 'kind' .*MixtureSameFamily"),
-        (parametrised, (), "param site 'location' .*no prior"),
+        (parametrised, (), "param site 'location'.*no prior"),
         (observed_only, (), "model='observed_only' .*no latent site"),
         (single_point, (), "latent site 'x' .*numpyro.deterministic"),
+        (without_map, (), "no map from free numbers"),
+        (on_a_sphere, (), "spherical sample site 'x'.*ProjectedNormalReparam"),  # NumPyro's own words
         (local, (None,), "latent site 'z' in the subsampled plate"),
         ("mixture", (), "model='mixture' .*function"),
     ],

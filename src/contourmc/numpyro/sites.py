@@ -35,7 +35,11 @@ class Sites:
 def find_sites(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sites:
     """What a model is made of; raises if it cannot be sampled."""
     seeded = handlers.substitute(handlers.seed(model, jax.random.key(0)), substitute_fn=infer.init_to_uniform())
-    trace = handlers.trace(seeded).get_trace(*args, **kwargs)
+    try:
+        trace = handlers.trace(seeded).get_trace(*args, **kwargs)
+    except NotImplementedError as error:
+        remedy = f"NumPyro has no map from free numbers to the support of one of its sites: {error}"
+        raise ValueError(f"model={model!r} is not possible: {remedy}") from error
     samples = {name: site for name, site in trace.items() if site["type"] == "sample"}
     latent = {name: site for name, site in samples.items() if not site["is_observed"]}
     observed = {name: site for name, site in samples.items() if site["is_observed"] and not _is_factor(site)}
@@ -69,11 +73,6 @@ def _require_continuous(name: str, site: _Site) -> None:
     require(not support.is_discrete, "model", f"a discrete latent site {name!r} ({kind})", remedy)
     remedy = "its distribution is a single point: use numpyro.deterministic"
     require(not isinstance(site["fn"], distributions.Delta), "model", f"a latent site {name!r} (Delta)", remedy)
-    try:
-        distributions.biject_to(support)
-    except NotImplementedError as error:
-        remedy = f"NumPyro has no map from free numbers to its support, {support}"
-        raise ValueError(f"model=a latent site {name!r} ({kind}) is not possible: {remedy}") from error
 
 
 def _is_factor(site: _Site) -> bool:
