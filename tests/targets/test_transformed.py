@@ -112,7 +112,7 @@ def test_everything_works_on_the_users_coordinates(run):
     assert "weights[2]" in run.summary().rows
     mapped = run.map(lambda p: p["scale"] ** 2)
     assert mapped.mean() == pytest.approx(float(run.expectation(lambda p: p["scale"] ** 2)), rel=1e-5)
-    with pytest.raises(ValueError, match="energy=None .*was mapped"):
+    with pytest.raises(ValueError, match=r"energy=None .*was mapped"):
         mapped.log_evidence()
     assert np.all(run.resample(100)["scale"] > 0)
     warm = run.at_temperature(1.3)
@@ -176,7 +176,7 @@ def test_a_posterior_on_mini_batches():
         data, batch_size=100,
     )  # fmt: skip
     target = cm.transformed(posterior, {"scale": cm.positive})
-    with pytest.raises(ValueError, match="kernel=None .*mini-batches"):
+    with pytest.raises(ValueError, match=r"kernel=None .*mini-batches"):
         cm.sample(target, init={"mean": 0.0, "scale": 1.0}, steps=2_000)
     run = cm.sample(target, init={"mean": 0.0, "scale": 1.0}, steps=5_000, kernel=cm.sgld(1e-4))
     assert run.mean()["mean"] == pytest.approx(data.mean(), abs=0.5)
@@ -189,7 +189,7 @@ def test_noise_and_lists_of_targets():
     run = cm.sample([noisy, noisy], init={"w": np.full(4, 0.25)}, steps=500, kernel=cm.sgld(0.01))
     np.testing.assert_allclose(run["w"].sum(axis=-1), 1, atol=1e-5)
     other = cm.transformed(cm.NoisyEnergy(lambda p: jnp.sum(p["w"] ** 2), 0.01), {"w": cm.positive})
-    with pytest.raises(ValueError, match="the same coordinates"):
+    with pytest.raises(ValueError, match=r"the same coordinates"):
         cm.sample([noisy, other], init={"w": np.full(4, 0.25)}, steps=500, kernel=cm.sgld(0.01))
 
 
@@ -204,7 +204,9 @@ def test_starts_may_be_functions_or_differ_by_chain():
 
 def test_constraints_of_numpyro_and_for_a_part_of_a_position():
     spec = {"layer": cm.positive, "factor": numpyro_constraints.lower_cholesky, "free": None}
-    target = cm.transformed(lambda p: jnp.sum(p["factor"] ** 2) + p["layer"]["a"] + p["layer"]["b"] + p["free"] ** 2, spec)
+    target = cm.transformed(
+        lambda p: jnp.sum(p["factor"] ** 2) + p["layer"]["a"] + p["layer"]["b"] + p["free"] ** 2, spec
+    )
     init = {"layer": {"a": 1.0, "b": 2.0}, "factor": np.eye(2), "free": 0.0}
     run = cm.sample(target, init=init, steps=1_000, kernel=cm.sgld(0.01))
     assert np.all(run["layer.a"] > 0)
@@ -258,7 +260,7 @@ def test_starts_outside_of_the_support(change, message):
 
 
 def test_a_name_that_the_position_lacks():
-    with pytest.raises(ValueError, match="constraints='sigma' .*the position, which has x"):
+    with pytest.raises(ValueError, match=r"constraints='sigma' .*the position, which has x"):
         cm.sample(cm.transformed(lambda p: p["x"] ** 2, {"sigma": cm.positive}), init={"x": 1.0}, steps=1_000)
 
 
