@@ -10,6 +10,7 @@ import pytest
 import contourmc as cm
 from contourmc.draws.trajectory import Trajectory
 from contourmc.flattening.summary import Flattening
+from contourmc.targets.view import Labels
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # ArviZ and its dependencies warn on import
 CHAINS, DRAWS = 4, 500
@@ -73,6 +74,15 @@ def test_arviz_1_takes_one_dictionary_of_groups(run, monkeypatch):
     newer = SimpleNamespace(__version__="1.2.0", from_dict=lambda groups: groups)
     monkeypatch.setitem(sys.modules, "arviz", newer)
     assert set(run.to_arviz()) == {"posterior", "sample_stats"}
+
+
+def test_arviz_1_takes_dims_and_coords_by_name(run, monkeypatch):
+    newer = SimpleNamespace(__version__="1.2.0", from_dict=lambda groups, *, dims, coords: (groups, dims, coords))
+    monkeypatch.setitem(sys.modules, "arviz", newer)
+    labels = Labels({"draw": ("school",), "absent": ("other",)}, {"school": ["A"], "other": ["B"]})
+    _, dims, coords = replace(run, draws={"draw": run.draws[..., None]}, labels=labels).to_arviz()
+    assert dims == {"draw_": ["school"]}  # by the name that the array has for ArviZ
+    assert coords == {"school": ["A"]}
 
 
 def test_bad_requests(run):

@@ -104,6 +104,19 @@ def test_the_log_likelihood_can_be_left_out(run):
     assert not any("log_likelihood" in name for name in groups)
 
 
+def test_observations_that_are_vectors_have_named_axes_and_one_likelihood_each():
+    y = RANDOM.normal(size=(7, 2))
+
+    def model():
+        mean = numpyro.sample("mean", dist.Normal(0, 1).expand([2]).to_event(1), infer={"event_dims": ["axis"]})
+        with numpyro.plate("row", 7):
+            numpyro.sample("y", dist.MultivariateNormal(mean, jnp.eye(2)), obs=y)
+
+    data = cm.sample(cm.from_numpyro(model), steps=500, kernel=cm.sgld(0.01)).to_arviz(draws=5)
+    assert data["posterior"]["mean"].dims == ("chain", "draw", "axis")
+    assert data["log_likelihood"]["y"].dims == ("chain", "draw", "row")
+
+
 def test_evidence_is_that_of_the_model():
     """A normal mean with a normal prior, whose evidence is known, given a rate whose prior integrates to 1."""
     y = np.array([1.0, 2.0, 0.5])

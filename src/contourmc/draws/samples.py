@@ -44,7 +44,8 @@ class Samples(WeightedDraws):
     def at_temperature(self, temperature: float) -> "Samples":
         """The same draws, weighted for e^{−U/T} instead of e^{−U/τ}, for all estimates; these come from kept draws.
 
-        For exact energies and a kernel that flattens. Raises for temperatures whose energies were not visited.
+        For exact energies and a kernel that flattens. Raises for temperatures whose energies were not visited. U is
+        the energy that was sampled: of a transformed target, with the Jacobian.
         """
         return temperatures.at_temperature(self, temperature)
 
