@@ -31,7 +31,8 @@ def test_a_network_of_any_framework(name):
 @pytest.mark.filterwarnings("ignore:PyTensor could not link", "ignore::FutureWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize("library", ["numpyro", "pymc"])
 def test_a_mixture_of_a_modelling_language(library):
-    """Six labellings of three components, each with a sixth of the mass by symmetry; errors are 0.015, and 0.06 four.
+    """Six labellings of three components, each with a sixth of the mass by symmetry. With seeds 0 to 11 no mass was off
+    by more than 0.027; 0.05 leaves room for other machines.
 
     The evidence is that of the same model in both languages, −224.68, to 0.05.
     """
@@ -42,7 +43,7 @@ def test_a_mixture_of_a_modelling_language(library):
     order = np.argsort(run["mean"], axis=-1)
     labels = 2 * order[..., 0] + (order[..., 1] > order[..., 2])
     masses = np.bincount(labels.ravel(), run.weights.ravel(), minlength=6)
-    np.testing.assert_allclose(masses, 1 / 6, atol=0.06)
+    np.testing.assert_allclose(masses, 1 / 6, atol=0.05)
     assert run.log_evidence().value == pytest.approx(-224.68, abs=0.05)
 
 

@@ -35,7 +35,7 @@ def labelling(means):
 
 @pytest.fixture(scope="module")
 def run():
-    return cm.sample(cm.from_numpyro(mixture, DATA), steps=60_000, chains=8, seed=0)
+    return cm.sample(cm.from_numpyro(mixture, DATA), steps=200_000, chains=8, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -44,12 +44,16 @@ def data(run):
 
 
 def test_every_labelling_has_a_sixth_of_the_mass(run):
-    """Exact by symmetry. The spread of the chains gives errors of 0.01; 0.04 is four of them."""
+    """Exact by symmetry. With seeds 0 to 11 no mass was off by more than 0.017; 0.03 leaves room for other machines.
+
+    A wide basin may be found more than once, so that the masses of modes are added up by labelling.
+    """
     masses = np.bincount(labelling(run["mean"]).ravel(), run.weights.ravel(), minlength=6)
-    np.testing.assert_allclose(masses, 1 / 6, atol=0.04)
+    np.testing.assert_allclose(masses, 1 / 6, atol=0.03)
     modes = run.modes()
-    assert len(modes) == 6
-    np.testing.assert_allclose([mode.mass for mode in modes], 1 / 6, atol=0.04)
+    labels = [int(labelling(mode.minimum["mean"])) for mode in modes]
+    by_mode = np.bincount(labels, [mode.mass for mode in modes], minlength=6)
+    np.testing.assert_allclose(by_mode, 1 / 6, atol=0.03)
     assert modes[0].minimum["weights"].sum() == pytest.approx(1, abs=1e-4)
 
 

@@ -46,7 +46,7 @@ def target():
 
 @pytest.fixture(scope="module")
 def run(target):
-    return cm.sample(target, steps=60_000, chains=8, seed=0)
+    return cm.sample(target, steps=200_000, chains=8, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +55,11 @@ def data(run):
 
 
 def test_every_labelling_has_a_sixth_of_the_mass(run):
-    """Exact by symmetry. The spread of the chains gives errors of 0.012; 0.05 is four of them."""
+    """Exact by symmetry; the tolerance is that of the same model in NumPyro, measured with 12 seeds."""
     masses = np.bincount(labelling(run["mean"]).ravel(), run.weights.ravel(), minlength=6)
-    np.testing.assert_allclose(masses, 1 / 6, atol=0.05)
-    assert len(run.modes()) == 6
+    np.testing.assert_allclose(masses, 1 / 6, atol=0.03)
+    labels = [int(labelling(mode.minimum["mean"])) for mode in run.modes()]
+    np.testing.assert_allclose(np.bincount(labels, [m.mass for m in run.modes()], minlength=6), 1 / 6, atol=0.03)
 
 
 def test_nuts_stays_in_one_labelling():
