@@ -26,15 +26,19 @@ from contourmc.sampling.sample import resume, sample
 from contourmc.sampling.start import start
 from contourmc.targets.base import Target
 from contourmc.targets.box import Box
+from contourmc.targets.constraints import interval, ordered, periodic, positive, simplex
 from contourmc.targets.energies import ExactEnergy, NoisyEnergy, from_log_density
 from contourmc.targets.external import external
 from contourmc.targets.likelihoods import CategoricalLikelihood, GaussianLikelihood, HeteroscedasticLikelihood
 from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
 from contourmc.targets.streamed_posterior import StreamedPosterior
+from contourmc.targets.transformed import transformed
 
 if TYPE_CHECKING:
     from contourmc import plots as plots
+    from contourmc.numpyro import from_numpyro as from_numpyro
+    from contourmc.pymc import from_pymc as from_pymc
 
 __version__ = "0.1.0"
 
@@ -77,24 +81,34 @@ __all__ = [
     "distributed",
     "external",
     "from_log_density",
+    "from_numpyro",
+    "from_pymc",
+    "interval",
     "jumps",
     "ksgld",
     "langevin",
     "momentum_sgd",
+    "ordered",
+    "periodic",
+    "positive",
     "replica_exchange",
     "resume",
     "sample",
     "sgd",
     "sghmc",
     "sgld",
+    "simplex",
     "start",
+    "transformed",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`contourmc.plots`, imported when it is first used, and Matplotlib with it."""
-    if name == "plots":
-        from importlib import import_module
+    """What is imported when it is first used, since it brings other libraries: Matplotlib, NumPyro, PyMC."""
+    from importlib import import_module
 
+    if name == "plots":
         return import_module("contourmc.plots")
+    if name in ("from_numpyro", "from_pymc"):
+        return getattr(import_module(f"contourmc.{name.removeprefix('from_')}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -105,11 +105,14 @@ def without_functions(thing: Kind) -> Kind:
 
 
 def _with_functions(thing: Kind, change: Callable[[Any], Any]) -> Kind:
-    """A copy with its functions changed; those that are None stay so."""
+    """A copy with its functions changed, and those of the objects that it wraps; those that are None stay so."""
     new = copy.copy(thing)
     for name in getattr(thing, "functions", ()):
-        if getattr(thing, name) is not None:
-            vars(new)[name] = change(getattr(thing, name))
+        value = getattr(thing, name)
+        if isinstance(value, HoldsArrays):
+            vars(new)[name] = _with_functions(value, change)
+        elif value is not None:
+            vars(new)[name] = change(value)
     return new
 
 

@@ -1,6 +1,7 @@
 """The basins of the energy that a pilot found, and how much mass the draws give to each."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,12 +16,14 @@ class Basins:
     energies: the energy there.
     scale: σ of every coordinate, the unit of distances; None for 1.
     factor: L, with LLᵀ their covariance, if distances are to be measured in units of that instead.
+    seen: the minima as the user sees them; None if as they are sampled.
     """
 
     minima: Position
     energies: Float[np.ndarray, " basins"]
     scale: Position | None
     factor: Float[np.ndarray, "size size"] | None = None
+    seen: Any = None
 
     def masses(self, draws: Position, weights: Float[np.ndarray, "chains draws"]) -> Float[np.ndarray, "chains basins"]:
         """The weight of the draws nearest to each minimum; the sum over all chains and basins is 1."""

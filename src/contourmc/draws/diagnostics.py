@@ -39,7 +39,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
 def effective_draws(samples: WeightedDraws) -> float:
     """The effective size of the worst coordinate and of the energy; constant ones do not count."""
     sizes = [estimates.effective_size(samples.energies, samples.weights)]
-    if samples.draws is not None and samples.trajectory.means is not None:
+    if samples.draws is not None and samples.few_coordinates:
         sizes += jax.tree.leaves(samples.ess())
     known = np.concatenate([np.ravel(size) for size in sizes])
     known = known[np.isfinite(known)]
@@ -128,7 +128,7 @@ def _weights(samples: WeightedDraws) -> Iterator[Finding]:
 
 
 def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
-    if samples.pooled.sum() < 2 or samples.trajectory.means is None:
+    if samples.pooled.sum() < 2 or not samples.few_coordinates:
         return
     known = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(samples.rhat())])
     rhat = float(np.max(known[np.isfinite(known)], initial=1.0))

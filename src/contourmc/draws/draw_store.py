@@ -1,8 +1,8 @@
 """The draws of a run in a Zarr store on disk, to which it adds while it goes on.
 
 xarray opens it, also while a run writes: `xarray.open_datatree(folder, engine="zarr", consolidated=False)`. Energies,
-weights and the steps of draws are in the root, positions in the group `draws`, states of the target in `target_states`;
-all arrays have axes (chain, draw, …).
+weights and the steps of draws are in the root, positions in the group `draws`, and in `unconstrained` as they were
+sampled if that differs, states of the target in `target_states`; all arrays have axes (chain, draw, …).
 
 Draws are written in whole chunks; only the last may be incomplete, and is written again as a whole when there are more.
 Whoever knows how many draws are there can read those while more are added, and a process that is killed leaves no
@@ -25,7 +25,7 @@ from contourmc.draws.tree_files import from_group, structure_of, variables
 
 CHUNK_BYTES = 2**24  # of the draws of all chains in a chunk, over all arrays
 MOST_DRAWS = 4096  # in a chunk
-LAZY = "draws"  # the group whose arrays are read when they are used
+LAZY = ("draws", "unconstrained")  # the groups whose arrays are read when they are used
 
 # Pytrees of arrays with axes (chain, draw, …), by the path of their group; a tree may be None.
 Columns = dict[str, Any]
@@ -116,7 +116,7 @@ class DrawStore:
         for path, tree in _given(rest):
             names, (leaves, structure) = variables(tree), jax.tree.flatten(tree)
             arrays = [self._root[f"{path}/{name}"] for name in names]
-            joined[path] = structure.unflatten(map(partial(_join, count, lazy=path == LAZY), arrays, leaves))
+            joined[path] = structure.unflatten(map(partial(_join, count, lazy=path in LAZY), arrays, leaves))
         return joined
 
     def _open(self) -> Any:
@@ -142,7 +142,7 @@ def read_store(path: Path, count: int) -> Columns:
         return np.asarray(later(array, dtype))
 
     columns = {"/": from_group(root, now), "draw": root["draw"][:count]}
-    return columns | {name: from_group(root[name], later if name == LAZY else now) for name in root.group_keys()}
+    return columns | {name: from_group(root[name], later if name in LAZY else now) for name in root.group_keys()}
 
 
 def _join(count: int, array: Any, rest: Any, *, lazy: bool) -> Any:

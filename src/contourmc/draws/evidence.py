@@ -54,7 +54,7 @@ def log_evidence(samples: WeightedDraws, energy: Target | Energy | None, referen
     if reference is None:
         found = integrate_by_halves(draws, random)
     else:
-        given = GivenReference(reference, vectors_like(samples.positions, 2))
+        given = GivenReference(reference, vectors_like(samples.sampled, 2))
         given.require_normalised(random)
         found = integrate([draws], [given], random)
     if found.overlap < POOR:
@@ -66,7 +66,7 @@ def log_evidence(samples: WeightedDraws, energy: Target | Energy | None, referen
 
 def _density_draws(samples: WeightedDraws, energy: Target | Energy | None) -> DensityDraws:
     """The draws as vectors, with the density e^{−U/τ}."""
-    temperature, positions = own_temperature(samples), samples.positions
+    temperature, positions = own_temperature(samples), samples.sampled
     vectors = vectors_like(positions, 2)
     size, count = vectors.size, samples.energies.size
     remedy = f"a reference can be fitted to positions of up to {LARGEST:,} numbers"
@@ -88,7 +88,7 @@ def _density_draws(samples: WeightedDraws, energy: Target | Energy | None) -> De
 
 def _target(samples: WeightedDraws, energy: Target | Energy | None) -> Target:
     """What to evaluate: the run's target, or an energy that agrees with the energies of the draws."""
-    stacked = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples.positions)
+    stacked = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples.sampled)
     if energy is None:
         remedy = "the run does not know it, since it came from a file, was mapped, or has a target for each chain:"
         require(samples.target is not None, "energy", None, f"{remedy} give it as log_evidence(energy=…)")
@@ -136,7 +136,7 @@ def _labels(samples: WeightedDraws) -> Int[np.ndarray, "chains draws"]:
     minima = scaled_vectors(basins.minima, basins.scale, 1, basins.factor)
     labels = []
     for chain in range(samples.chains):
-        positions = jax.tree.map(lambda leaf, chain=chain: leaf[chain], samples.positions)
+        positions = jax.tree.map(lambda leaf, chain=chain: leaf[chain], samples.sampled)
         one = scaled_vectors(positions, basins.scale, 1, basins.factor)
         labels.append(np.argmin([np.sum((one - minimum) ** 2, axis=1) for minimum in minima], axis=0))
     return np.stack(labels)

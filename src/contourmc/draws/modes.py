@@ -14,7 +14,7 @@ from contourmc.draws.weighted import WeightedDraws
 class Mode(NamedTuple):
     """mass: the probability of being nearest to this mode's minimum.
     error: its standard error, from the spread of the chains, or NaN for a single one.
-    minimum: the lowest point that the pilot found there.
+    minimum: the lowest point that the pilot found there, in the user's coordinates.
     energy: the energy of that point.
     """
 
@@ -33,7 +33,7 @@ def find_modes(samples: WeightedDraws) -> list[Mode]:
     basins = samples.basins
     require(basins is not None, "modes", None, "a pilot finds them: sample without a kernel")
     assert basins is not None
-    masses = basins.masses(samples.positions, samples.weights)[samples.pooled]
+    masses = basins.masses(samples.sampled, samples.weights)[samples.pooled]
     shares = masses.sum(axis=1)
     by_chain = masses / np.where(shares > 0, shares, 1.0)[:, None]
     single = np.full(masses.shape[1], np.nan)
@@ -42,7 +42,7 @@ def find_modes(samples: WeightedDraws) -> list[Mode]:
         Mode(
             float(masses[:, i].sum()),
             float(errors[i]),
-            jax.tree.map(lambda leaf, i=i: leaf[i], basins.minima),
+            jax.tree.map(lambda leaf, i=i: leaf[i], basins.minima if basins.seen is None else basins.seen),
             float(u),
         )
         for i, u in enumerate(basins.energies)

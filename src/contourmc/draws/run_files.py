@@ -24,7 +24,8 @@ def write_summary(samples: WeightedDraws, folder: Path, store: str, draws: int) 
     columns = {name: getattr(samples, name) for name in ("energies", "log_weights", "multipliers", "virials")}
     none = {name: None if column is None else column[:, :0] for name, column in columns.items()}
     settings = samples.settings | {_COUNT: draws if store else 0, _STORE: store}
-    bare = replace(samples, draws=None, target_states=None, steps=samples.steps[:0], settings=settings, **none)
+    none |= dict.fromkeys(("draws", "target_states", "unconstrained"))
+    bare = replace(samples, steps=samples.steps[:0], settings=settings, **none)
     storage.save(bare, folder / SUMMARY)
 
 
@@ -39,5 +40,5 @@ def read_run(folder: Path) -> dict[str, Any]:
     if not store:
         return fields
     columns = read_store(folder / store, count)
-    some = {name: columns.get(name) for name in ("draws", "target_states")}
+    some = {name: columns.get(name) for name in ("draws", "target_states", "unconstrained")}
     return fields | columns["/"] | some | {"steps": np.asarray(columns["draw"])}

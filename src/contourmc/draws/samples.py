@@ -22,6 +22,7 @@ from contourmc.draws.thermodynamics import LogNormaliser, Thermodynamics, log_no
 from contourmc.draws.weighted import WeightedDraws, apply
 from contourmc.targets.base import Target
 from contourmc.targets.energies import Energy
+from contourmc.targets.view import Labels
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Samples(WeightedDraws):
     def at_temperature(self, temperature: float) -> "Samples":
         """The same draws, weighted for e^{−U/T} instead of e^{−U/τ}, for all estimates; these come from kept draws.
 
-        For exact energies and a kernel that flattens. Raises for temperatures whose energies were not visited.
+        For exact energies and a kernel that flattens. Raises for temperatures whose energies were not visited. U is
+        the energy that was sampled: of a transformed target, with the Jacobian.
         """
         return temperatures.at_temperature(self, temperature)
 
@@ -71,9 +73,10 @@ class Samples(WeightedDraws):
     ) -> LogEvidence:
         """log ∫e^{−U/τ}dx, the evidence of a posterior, by bridge sampling; with its standard error.
 
-        energy: what was sampled, for a run that came from a file and does not know it.
+        energy: what was sampled, for a run that came from a file and does not know it; as `transformed` if it was.
         reference: a normalised distribution that resembles the posterior, with `sample(key, sample_shape)` and
-            `log_prob(position)` as in NumPyro; by default mixtures of Gaussians are fitted to the draws.
+            `log_prob(position)` as in NumPyro, of positions as they were sampled; by default mixtures of Gaussians are
+            fitted to the draws.
         seed: of the draws of the reference.
 
         For exact energies and a kernel that flattens. Warns if the reference and the draws hardly overlap. For another
@@ -89,23 +92,28 @@ class Samples(WeightedDraws):
 
     def map(self, function: Callable[[Any], Any]) -> "Samples":
         """The same draws, as a function of a position: with the same weights, for all estimates."""
-        trajectory = replace(self.trajectory, means=None, squares=None, centre=None)
-        return replace(self, draws=apply(function, self.positions), trajectory=trajectory, basins=None, target=None)
+        return replace(
+            self, draws=apply(function, self.positions), trajectory=self.trajectory.without_moments(), basins=None,
+            target=None, unconstrained=None, labels=Labels(), view=None,
+        )  # fmt: skip
 
-    def to_arviz(self, draws: int | None = None, seed: int = 0) -> Any:
+    def to_arviz(self, draws: int | None = None, seed: int = 0, *, log_likelihood: bool = True) -> Any:
         """The draws for ArviZ, resampled to equal weights, with `draws` for each chain (by default as many as kept).
+
+        Of a model that the run still knows, from `from_numpyro` or `from_pymc`, it also has the observed data and,
+        unless `log_likelihood` is False, the log likelihood of every observation at every draw.
 
         Draws of all chains are resampled together, so that means agree with `mean()`, and dealt in the order of chains
         and steps. If chains count equally, each keeps its place. If weights are comparable between chains, one of large
         weight takes the places of several: ArviZ's R̂ then compares such stretches of chains.
         """
-        return to_arviz(self, draws, seed)
+        return to_arviz(self, draws, seed, log_likelihood)
 
     def to_xarray(self) -> Any:
         """Everything as one xarray.DataTree: energies and weights, with settings as attributes, and groups below.
 
-        These are `draws`, `target_states`, `trajectory`, `basins` and `average`, as far as there are any; an array of
-        the position is a variable such as `layer.bias`, or `x` for a bare array.
+        These are `draws`, `unconstrained`, `target_states`, `trajectory`, `basins` and `average`, as far as there are
+        any; an array of the position is a variable such as `layer.bias`, or `x` for a bare array.
         """
         return storage.to_xarray(self)
 

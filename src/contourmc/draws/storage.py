@@ -20,9 +20,11 @@ from contourmc.draws.weighted import WeightedDraws
 from contourmc.draws.whole_file import write_whole
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
+from contourmc.targets.view import Labels
 
 _FORMAT = "contourmc samples "
 _VERSION = 4
+_BASINS = ("minima", "scale", "factor", "seen")
 
 
 def to_xarray(samples: WeightedDraws) -> Any:
@@ -30,10 +32,11 @@ def to_xarray(samples: WeightedDraws) -> Any:
 
     /              energies, log_weights, … of the draws, by chain and draw (a number of steps); settings as attributes.
     /draws         the positions: a variable for each array, such as `layer.bias`, or `x` for a bare array.
+    /unconstrained the positions as they were sampled, if the user sees them in other coordinates.
     /target_states the states of the target, in the same way.
     /trajectory    log_weights, theta and visits, by chain and mark (a number of steps); in groups below it means,
                    squares and centre.
-    /basins        energies, and in groups below it minima, scale and factor.
+    /basins        energies, and in groups below it minima, scale, factor, and the minima as they are `seen`.
     /average       the arrays of the model average, in groups 0, 1, … below it if each chain has its own.
     """
     import xarray
@@ -44,6 +47,7 @@ def to_xarray(samples: WeightedDraws) -> Any:
     trees: dict[str, tuple[Any, tuple[str, ...]]] = {
         "/": (by_draw, ("chain", "draw")),
         "draws": (samples.draws, ("chain", "draw")),
+        "unconstrained": (samples.unconstrained, ("chain", "draw")),
         "target_states": (samples.target_states, ("chain", "draw")),
         "trajectory": (by_mark, ("chain", "mark", "bin")),
         "trajectory/means": (trajectory.means, ("chain", "mark")),
@@ -55,6 +59,7 @@ def to_xarray(samples: WeightedDraws) -> Any:
         trees["basins/minima"] = (basins.minima, ("basin",))
         trees["basins/scale"] = (basins.scale, ())
         trees["basins/factor"] = (basins.factor, ())
+        trees["basins/seen"] = (basins.seen, ("basin",))
     groups = {path: to_dataset(tree, axes) for path, (tree, axes) in trees.items() if tree is not None}
     groups["/"] = groups["/"].assign_coords(draw=samples.steps).assign_attrs(_attributes(samples))
     groups["trajectory"] = groups["trajectory"].assign_coords(mark=trajectory.steps)
@@ -76,6 +81,7 @@ def _attributes(samples: WeightedDraws) -> dict[str, Any]:
         "interrupted": int(samples.interrupted),
         "stage": samples.stage,
         "exact": int(samples.exact),
+        "labels": json.dumps(asdict(samples.labels), default=_plain),
     }
 
 
@@ -106,6 +112,8 @@ def load(file: Path) -> dict[str, Any]:
         basins, flattening = tree("basins"), json.loads(data.attrs["flattening"])
         return dict(
             draws=tree("draws"),
+            unconstrained=tree("unconstrained"),
+            labels=_labels(json.loads(data.attrs.get("labels", "{}"))),
             steps=data["draw"][()],
             trajectory=Trajectory(
                 steps=data["trajectory/mark"][()],
@@ -125,7 +133,7 @@ def load(file: Path) -> dict[str, Any]:
             flattening=None if flattening is None else _flattening(**flattening),
             basins=None
             if basins is None
-            else Basins(tree("basins/minima"), basins["energies"], tree("basins/scale"), tree("basins/factor")),
+            else Basins(energies=basins["energies"], **{name: tree(f"basins/{name}") for name in _BASINS}),
             **tree("/"),
         )
 
@@ -152,6 +160,11 @@ def _average(node: Any) -> Any:
     if "class" in node.attrs:
         return restore(node.attrs["class"], from_group(node))
     return [_average(node[str(i)]) for i in range(len(node))]
+
+
+def _labels(content: dict[str, Any]) -> Labels:
+    dims = {name: tuple(axes) for name, axes in content.get("dims", {}).items()}
+    return Labels(dims, content.get("coords", {}))
 
 
 def _flattening(partition: dict[str, Any], **others: Any) -> Flattening:

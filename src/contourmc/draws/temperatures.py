@@ -54,9 +54,7 @@ def reweighted(samples: Draws, temperature: float) -> Draws:
         samples,
         log_weights=log_weights,
         virials=None if samples.virials is None else samples.virials * (own / temperature),
-        trajectory=replace(
-            trajectory, log_weights=np.stack(by_stretch, axis=1), means=None, squares=None, centre=None
-        ),
+        trajectory=replace(trajectory.without_moments(), log_weights=np.stack(by_stretch, axis=1)),
         average=None,
         flattening=replace(flattening, temperature=float(temperature)),
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """The trajectory of a run: what every chain had estimated and learnt, at up to 100 marks along it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -16,7 +16,8 @@ class Trajectory:
 
     steps: the step of each mark.
     log_weights: log Σ w over the stretch that ends at the mark; −∞ during burn-in.
-    means, squares: weighted means over the stretch of x and of (x − centre)²; None for large positions.
+    means, squares: weighted means over the stretch of x and of (x − centre)²; None for large positions, and for
+        those that the user sees in other coordinates.
     centre: the starting positions; None for large positions.
     theta: θ at the mark, or None for a kernel that learns none.
     visits: how many steps began in each bin up to the mark, or None.
@@ -29,6 +30,10 @@ class Trajectory:
     centre: Position
     theta: Float[np.ndarray, "chains marks bins"] | None
     visits: Int[np.ndarray, "chains marks bins"] | None
+
+    def without_moments(self) -> "Trajectory":
+        """The same, without means and squares: these belong to other coordinates, or to another temperature."""
+        return replace(self, means=None, squares=None, centre=None)
 
 
 class Stretch(NamedTuple):

@@ -10,14 +10,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from contourmc._core.checks import require, require_count
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, position_size
 from contourmc.draws import estimates
 from contourmc.draws.basins import Basins
 from contourmc.draws.trajectory import Stretch, Trajectory, merge
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
 from contourmc.targets.base import Target
+from contourmc.targets.view import Labels, View
 
+_FEW = 2**14  # numbers of a position
 _NO_DRAWS = "no draw was kept: the run ended before its burn-in did"
 
 
@@ -30,7 +32,8 @@ class WeightedDraws:
     A chain that stood `still` does not count, unless all did.
 
     draws: kept positions, a pytree like the position with leading axes (chain, draw); None if not stored. Those of a
-        run with a checkpoint are on disk, and `positions` reads them.
+        run with a checkpoint are on disk, and `positions` reads them. Of a target with coordinates for its user, such
+        as `transformed`, they are in these.
     energies, log_weights, multipliers: of each kept draw, (chain, draw).
     virials: (x − c)·∇U(x) / (dτ) at each kept draw, whose mean is 1 in equilibrium; None for a kernel that is exact at
         any step size, or cannot tell.
@@ -49,6 +52,9 @@ class WeightedDraws:
     exact: whether the energies are without noise.
     target: what was sampled, to evaluate more energies; None if that has noise, or if each chain had its own. It is not
         part of files, pickles and comparisons.
+    unconstrained: the draws as they were sampled, of a target whose user sees them in other coordinates; else None.
+    labels: names of the axes of draws, and labels along them.
+    view: how the user sees draws; None if as they were sampled. Like `target`, it is not part of files.
     """
 
     draws: Any  # a Position, whose arrays may be on disk (`StoredArray`)
@@ -69,10 +75,15 @@ class WeightedDraws:
     basins: Basins | None = None
     exact: bool = True
     target: Target | None = field(default=None, repr=False, compare=False)
+    unconstrained: Any = None
+    labels: Labels = field(default_factory=Labels)
+    view: View | None = field(default=None, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        in_memory = None if self.draws is None else self.positions
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"draws": in_memory, "target": None}
+        arrays = {name: jax.tree.map(np.asarray, getattr(self, name)) for name in ("draws", "unconstrained")}
+        return (
+            {name: getattr(self, name) for name in self.__dataclass_fields__} | arrays | {"target": None, "view": None}
+        )
 
     @property
     def chains(self) -> int:
@@ -122,14 +133,16 @@ class WeightedDraws:
         return self.flattening is not None and self.flattening.fixed
 
     def mean(self, *, by_chain: bool = False) -> Position:
-        """The mean of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        """The mean of every coordinate, from every step after burn-in; from the kept draws of large positions, and of
+        those that are sampled in other coordinates.
+        """
         if self.trajectory.means is None:
             return self.expectation(lambda position: position, by_chain=by_chain)
         whole = self._whole()
         return whole.mean if by_chain else self._over_chains(whole.log_weight, whole.mean)
 
     def variance(self) -> Position:
-        """The variance of every coordinate, from every step after burn-in; of large positions, from the kept draws."""
+        """The variance of every coordinate, from the same steps as its mean."""
         if self.trajectory.means is None:
             mean = self.mean()
             return self.expectation(lambda position: jax.tree.map(lambda x, m: (x - m) ** 2, position, mean))
@@ -258,6 +271,18 @@ class WeightedDraws:
         """The stored draws in memory; raises if there are none."""
         require(self.draws is not None, "store", False, "this needs the positions of the draws: run with store=True")
         return jax.tree.map(np.asarray, self.draws)
+
+    @cached_property
+    def sampled(self) -> Position:
+        """The stored draws in memory, as they were sampled: those that energies, basins and volumes belong to."""
+        return self.positions if self.unconstrained is None else jax.tree.map(np.asarray, self.unconstrained)
+
+    @property
+    def few_coordinates(self) -> bool:
+        """Whether there are so few that statistics of each of them can be had at any time."""
+        if self.trajectory.means is not None:
+            return True
+        return self.unconstrained is not None and position_size(self.draws) <= _FEW * self.energies.size
 
 
 def apply(function: Callable[[Any], Any], positions: Position) -> Any:

@@ -15,15 +15,17 @@ from contourmc._core.processes import joined_rows
 from contourmc.draws.draw_store import Columns, DrawStore
 from contourmc.engine.length import Length
 from contourmc.engine.state import Draws, RunState, joined
+from contourmc.targets.view import TracedView
 
 
 class KeptDraws:
     """length: of the run.
-    as_positions: makes positions as the user gave them of those inside the run.
+    as_positions: makes positions as they were given to the run of those inside it.
+    view: how the user sees positions; None if as they were given.
     """
 
-    def __init__(self, length: Length, as_positions: Callable[[Any], Any]):
-        self._length, self._as_positions = length, as_positions
+    def __init__(self, length: Length, as_positions: Callable[[Any], Any], view: TracedView | None):
+        self._length, self._as_positions, self._view = length, as_positions, view
         self._disk: DrawStore | None = None
 
     @property
@@ -72,7 +74,10 @@ class KeptDraws:
     def _columns_of(self, draws: Draws) -> Columns:
         position, states, energies, log_weights, multipliers, virials = draws
         numbers = dict(energies=energies, log_weights=log_weights, multipliers=multipliers, virials=virials)
-        return {"/": numbers, "draws": self._as_positions(position), "target_states": states}
+        columns = {"/": numbers, "draws": self._as_positions(position), "target_states": states, "unconstrained": None}
+        if self._view is not None and position is not None:
+            columns |= {"draws": self._view.of(columns["draws"], 2), "unconstrained": columns["draws"]}
+        return columns
 
 
 def _in_memory(state: RunState) -> Draws:

@@ -33,6 +33,7 @@ from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
+from contourmc.targets.view import Labels, TracedView
 
 
 class SavedRun(NamedTuple):
@@ -60,6 +61,7 @@ class KernelRun(Run):
         per_chain: bool = False,
         kernel_state: Any = None,
         settings: dict[str, Any] | None = None,
+        view: TracedView | None = None,
     ):
         """A run from stacked positions, with a key for each chain.
 
@@ -68,6 +70,7 @@ class KernelRun(Run):
         per_chain: whether target and average are stacks too, with one for each chain.
         kernel_state: the kernel's first state of each chain, stacked; None for `kernel.init` at the positions.
         settings: what `Samples.settings` will hold.
+        view: how the user sees draws; None if as they are sampled.
         """
         super().__init__(length.steps, keys.shape[0])
         one, layout = shape_of_one(positions), None
@@ -83,12 +86,12 @@ class KernelRun(Run):
         )  # fmt: skip
         self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
         self.layout: Layout | None = layout  # of positions that are vectors inside the run
-        self.length, self.settings = length, {} if settings is None else settings
+        self.length, self.settings, self.view = length, {} if settings is None else settings, view
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
         self._compiled: list[Any] | None = None
         self._on_devices: Any = None  # what the program takes besides the chains
-        self._kept = KeptDraws(length, self._as_positions)
+        self._kept = KeptDraws(length, self._as_positions, view)
         arguments = as_arguments(kernel)
         chains = start_chains(plan.build, target, arguments, keys, positions, average, kernel_state)
         self._arguments = mesh.copy(plan.build.mesh, arguments)
@@ -155,13 +158,15 @@ class KernelRun(Run):
         state, flattening = self._state, self.kernel.flattening
         columns = self._kept.columns(state, on_disk=on_disk)
         first = 0 if on_disk else state.stored
+        trajectory, view = trajectory_of(state, self.length.steps_before), None if self.view is None else self.view.view
         return Samples(
             draws=columns["draws"],
+            unconstrained=columns["unconstrained"],
             target_states=columns["target_states"],
             average=self._averaged(flattening is not None and flattening.fixed) if self.draws else None,
             **columns["/"],
             steps=self._kept.steps(first, self.draws - first),
-            trajectory=trajectory_of(state, self.length.steps_before),
+            trajectory=trajectory if view is None else trajectory.without_moments(),
             settings=self.settings,
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
@@ -169,6 +174,8 @@ class KernelRun(Run):
             flattening=flattening,
             exact=self.target.exact,
             target=self._target_of_draws(),
+            labels=Labels() if view is None else view.labels,
+            view=view,
         )
 
     @property

@@ -100,7 +100,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def positions(self) -> Position:
-        """Where the chains are, stacked along a leading axis."""
+        """Where the chains are, as they are sampled, stacked along a leading axis."""
 
     @property
     @abstractmethod

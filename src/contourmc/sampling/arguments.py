@@ -15,11 +15,14 @@ from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target, check_position
-from contourmc.targets.minibatch import MiniBatchTarget
+from contourmc.targets.view import View
 
 
-def choose_thin(thin: int | None, kept: int, positions: Position, averaged: bool, *, store: bool, on_disk: bool) -> int:
-    """The steps for each kept draw: as given, or chosen so that the draws fit into memory, also if they are on disk."""
+def choose_thin(thin: int | None, kept: int, positions: Any, averaged: bool, *, store: bool, on_disk: bool) -> int:
+    """The steps for each kept draw: as given, or chosen so that the draws fit into memory, also if they are on disk.
+
+    positions: what is kept of the chains at one step, or its shapes.
+    """
     if thin is None:
         room = 2**28 // position_size(positions) if store else 10_000
         thin = max(1, kept // min(100 if averaged else 10_000, max(1, room)))
@@ -74,11 +77,12 @@ def check_automatic(target: Target, partition: Any, step_size: Any, steps: int, 
         require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
     remedy = "a target with a state needs a kernel, such as csghmc(...)"
     require(target.init() is None, "kernel", None, remedy)
-    if isinstance(target, MiniBatchTarget) and not target.exact:
+    observations = target.mini_batch_of
+    if observations is not None:
         remedy = "the noise of mini-batches hides the energies by which a run tunes itself. Give a kernel, such as"
         size = "η/N, for a learning rate η of the mean loss; see docs/networks.md"
         few = "Or put all data in one batch, which needs none"
-        require(False, "kernel", None, f"{remedy} sgld({0.1 / target.size:.2g}) or csghmc: step size {size}. {few}")
+        require(False, "kernel", None, f"{remedy} sgld({0.1 / observations:.2g}) or csghmc: step size {size}. {few}")
     remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
     require(target.exact or given, "step_size", step_size, remedy)
     remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"
@@ -87,11 +91,36 @@ def check_automatic(target: Target, partition: Any, step_size: Any, steps: int, 
     require(5 * burn_in >= steps, "burn_in", burn_in, remedy)
 
 
-def starting_positions(init: Any, keys: Array, per_chain: bool) -> Position:
-    """The starting positions, stacked along a leading chain axis."""
+def starting_positions(target: Target, init: Any, keys: Array, per_chain: bool) -> Position:
+    """The positions where chains are to start, as they are sampled, stacked along a leading chain axis."""
+    if init is None:
+        starts = target.starts(_keys_of_starts(keys))
+        require(starts is not None, "init", None, "give a position, or a function from a random key to one")
+        return starts
+    given = _given_positions(init, keys, per_chain)
+    return given if target.view is None else _unconstrained(target.view, given)
+
+
+def _keys_of_starts(keys: Array) -> Array:
+    return jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31)
+
+
+def _unconstrained(view: View, given: Any) -> Position:
+    """The sampled positions of stacked ones that the user gave; raises unless they are inside of their support."""
+    view.check_starts(given)
+    positions = jax.vmap(view.unconstrain)(given)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
+        name = f"init{jax.tree_util.keystr(path)}"
+        finite = bool(np.all(np.isfinite(np.asarray(leaf, float))))
+        require(finite, name, "a number on the edge of its support, or not finite", "start inside of the support")
+    return positions
+
+
+def _given_positions(init: Any, keys: Array, per_chain: bool) -> Any:
+    """The positions that the user gave, stacked."""
     chains = keys.shape[0]
     if callable(init):
-        init = jax.vmap(init)(jax.vmap(jax.random.fold_in, (0, None))(keys, 2**31))
+        init = jax.vmap(init)(_keys_of_starts(keys))
         check_position(init)
         return init
     check_position(init)

@@ -24,7 +24,7 @@ from contourmc.engine.run import Run
 from contourmc.sampling.prepared import Prepared
 from contourmc.targets.base import energies_at
 from contourmc.targets.streamed_posterior import StreamedPosterior
-from contourmc.targets.wrapped import WrappedTarget
+from contourmc.targets.wrapped import innermost
 
 NEEDED = ("orbax.checkpoint", "zarr", "xarray", "h5netcdf", "filelock", "cloudpickle")
 
@@ -159,10 +159,7 @@ def _structures(prepared: Prepared) -> list[Any]:
 
 def _probe(prepared: Prepared) -> Any:
     """The energies at stacked positions; None for a loader, whose first batch cannot be had again."""
-    target = prepared.target
-    while isinstance(target, WrappedTarget):
-        target = target.target
-    if isinstance(target, StreamedPosterior):
+    if isinstance(innermost(prepared.target), StreamedPosterior):
         return None
 
     def probe(positions: Position) -> np.ndarray:

@@ -18,16 +18,19 @@ from contourmc.kernels.base import Kernel
 from contourmc.kernels.traced import trace_schedules
 from contourmc.predictions.average import Average
 from contourmc.predictions.traced import trace_average
+from contourmc.predictions.viewed import ViewedAverage
 from contourmc.sampling.arguments import as_averages, check_automatic, check_lists, choose_thin, starting_positions
 from contourmc.targets.base import Target
 from contourmc.targets.energies import as_target
 from contourmc.targets.traced import trace_target
+from contourmc.targets.view import TracedView
 from contourmc.tuning.adaptive_run import AdaptiveRun
 
 
 @dataclass(frozen=True)
 class Prepared:
     """target, average: as the run evaluates them; stacks if each chain has its own.
+    view: how the user sees positions; None if as they are sampled.
     kernel: None for a run that tunes itself.
     partition, step_size: what the user gave to such a run.
     positions, keys: of each chain, stacked.
@@ -38,6 +41,7 @@ class Prepared:
     """
 
     target: Target
+    view: TracedView | None
     average: Average | None
     kernel: Kernel | None
     partition: Partition | None
@@ -55,11 +59,12 @@ class Prepared:
         if self.kernel is None:
             return AdaptiveRun(
                 self.target, self.positions, self.keys, self.length, average=self.average, store=self.store,
-                settings=self.settings, partition=self.partition, step_size=self.step_size,
+                settings=self.settings, partition=self.partition, step_size=self.step_size, view=self.view,
             )  # fmt: skip
         return KernelRun(
             self.target, trace_schedules(self.kernel), self.positions, self.keys, self.length, average=self.average,
             store=self.store, per_chain=self.per_chain, settings=self.settings | {"kernel": describe(self.kernel)},
+            view=self.view,
         )  # fmt: skip
 
 
@@ -104,18 +109,24 @@ def prepare(
 
     seed = require_seed(seed)
     keys = _fold_in_each(_root(seed), np.arange(chains))
-    positions = starting_positions(init, keys, per_chain_init)
-    thin = choose_thin(thin, steps - burn_in, positions, bool(averages), store=store, on_disk=on_disk)
+    seen = targets[0].view
+    alike = all(one.view == seen for one in targets)
+    require(alike, "target", [*map(type, targets)], "a list of targets needs the same coordinates for all of them")
+    positions = starting_positions(targets[0], init, keys, per_chain_init)
+    one = shape_of_one(positions)
+    view = None if seen is None else TracedView(seen, one)
+    kept = positions if view is None else _of_chains((one, view.shapes), chains)
+    thin = choose_thin(thin, steps - burn_in, kept, bool(averages), store=store, on_disk=on_disk)
     settings = {
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
         "target": describe(targets[0]),
     }  # fmt: skip
-    one = shape_of_one(positions)
     traced = [trace_target(each, one) for each in targets]
     drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
-    added = [trace_average(each, one, drawn) for each in averages]
+    added = [trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn) for each in averages]
     return Prepared(
         target=stack("target", traced) if per_chain else traced[0],
+        view=view,
         average=stack("average", added) if per_chain and added else added[0] if added else None,
         kernel=kernel,
         partition=partition if isinstance(partition, Partition) else None,
@@ -128,6 +139,10 @@ def prepare(
         settings=settings,
         described={"target": [*map(describe, targets)], "average": [*map(describe, averages)]},
     )
+
+
+def _of_chains(shapes: Any, chains: int) -> Any:
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((chains, *leaf.shape), leaf.dtype), shapes)
 
 
 def _root(seed: int) -> Array:

@@ -20,7 +20,7 @@ from contourmc.targets.energies import Energy
 def sample(
     target: Target | Energy | Sequence[Target],
     *,
-    init: Any,
+    init: Any = None,
     steps: int,
     kernel: Kernel | None = None,
     partition: Partition | Literal["auto"] = "auto",
@@ -43,7 +43,9 @@ def sample(
         arrays, such as posteriors on different splits of a data set. A list needs a kernel; look at its chains one by
         one, since estimates over all of them mix different targets.
     init: the position where all chains start; or a function from a JAX random key to one, such as `Box(low, high)`; or,
-        with `per_chain_init`, positions stacked along a leading chain axis.
+        with `per_chain_init`, positions stacked along a leading chain axis. Of a target with its own coordinates, as
+        from `transformed`, a position in these. It is not needed for a target with its own starts, as from
+        `from_numpyro`.
     kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
         the steps finds step size, scales and energy partition, the chains learn θ together, and then
         sample with all of it fixed. See docs/tuning.md.

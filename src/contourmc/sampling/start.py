@@ -20,7 +20,7 @@ from contourmc.targets.energies import Energy
 def start(
     target: Target | Energy | Sequence[Target],
     *,
-    init: Any,
+    init: Any = None,
     steps: int,
     kernel: Kernel | None = None,
     partition: Partition | Literal["auto"] = "auto",

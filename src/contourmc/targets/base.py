@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from contourmc._core.checks import require
 from contourmc._core.compiling import compiled_call
 from contourmc._core.pytrees import HoldsArrays, Position
+from contourmc.targets.view import View
 
 Result = TypeVar("Result")
 
@@ -30,14 +31,28 @@ class Target(HoldsArrays, ABC):
     exact: whether both are without noise, so that a Metropolis test makes sense.
     batch_parts: in how many parts a batch is evaluated, each by a device of its own if there are as many for a chain.
     calls_host: whether it calls the host, for data or energies, while the compiled program runs.
-    functions: the names of attributes that are functions and matter to `evaluate` only. They are traced anew for every
-        run, and programs that compute the same share compiled code.
+    functions: the names of attributes that are functions, or objects with functions, and matter to `evaluate` only.
+        They are traced anew for every run, and programs that compute the same share compiled code.
     """
 
     exact: ClassVar[bool] = False
     batch_parts: int = 1
     calls_host: bool = False
     functions: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def view(self) -> View | None:
+        """How the user sees a position; None for most targets, whose users see what is sampled."""
+        return None
+
+    def starts(self, keys: Array) -> Position | None:
+        """A sampled position for each key, stacked, where a chain can start; None for a target that knows none."""
+        return None
+
+    @property
+    def mini_batch_of(self) -> int | None:
+        """The number of observations, of a target that sees some of them a step; None for others."""
+        return None
 
     @abstractmethod
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:

@@ -38,6 +38,10 @@ class MiniBatchTarget(Target):
         """The shapes and types of a batch."""
 
     @property
+    def mini_batch_of(self) -> int | None:
+        return None if self.exact else self.size
+
+    @property
     def steps_per_epoch(self) -> int:
         return self.size // self.batch_size
 

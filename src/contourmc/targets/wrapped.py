@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.pytrees import Position
 from contourmc.targets.base import Target
+from contourmc.targets.view import View
 
 
 class WrappedTarget(Target, arrays=("target",)):
@@ -25,6 +26,17 @@ class WrappedTarget(Target, arrays=("target",)):
     @property
     def calls_host(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.target.calls_host
+
+    @property
+    def view(self) -> View | None:
+        return self.target.view
+
+    @property
+    def mini_batch_of(self) -> int | None:
+        return self.target.mini_batch_of
+
+    def starts(self, keys: Array) -> Position | None:
+        return self.target.starts(keys)
 
     def init(self) -> Any:
         return self.target.init()
@@ -53,3 +65,10 @@ class WrappedTarget(Target, arrays=("target",)):
 
     def seek(self, step: int, state: Any) -> None:
         self.target.seek(step, state)
+
+
+def innermost(target: Target) -> Target:
+    """The target inside of all that wrap it."""
+    while isinstance(target, WrappedTarget):
+        target = target.target
+    return target

@@ -33,6 +33,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import Contour, ContourState
 from contourmc.predictions.average import Average
 from contourmc.targets.base import Target
+from contourmc.targets.view import TracedView
 from contourmc.tuning import pilot
 from contourmc.tuning.adaptive_state import (
     LEARNING,
@@ -82,11 +83,14 @@ class AdaptiveRun(Run):
         average: Average | None = None,
         store: bool = True,
         settings: dict[str, Any] | None = None,
+        view: TracedView | None = None,
     ):
-        """partition, step_size: None to let the pilot find them. The burn-in is the length of pilot and learning."""
+        """partition, step_size: None to let the pilot find them. The burn-in is the length of pilot and learning.
+        view: how the user sees draws; None if as they are sampled.
+        """
         super().__init__(length.steps, keys.shape[0])
         self.target, self.starts, self.keys, self.length = target, positions, keys, length
-        self.given_step, self.follow = step_size, partition is None
+        self.given_step, self.follow, self.view = step_size, partition is None, view
         self.average, self.store, self.settings = average, store, {} if settings is None else settings
         self._past_seconds = self._past_compile_seconds = 0.0  # of the pilot and of finished stages
         self._folder: Path | None = None  # for draws on disk
@@ -199,10 +203,13 @@ class AdaptiveRun(Run):
         if run is None:
             return no_samples(
                 self.starts, self.step, store=self.store, settings=settings, seconds=seconds,
-                compile_seconds=compile_seconds, interrupted=unfinished, stage=stage,
+                compile_seconds=compile_seconds, interrupted=unfinished, stage=stage, view=self.view,
             )  # fmt: skip
         found = state.found
-        minima = None if found is None else Basins(found.minima, found.minimum_energies, found.scale, found.factor)
+        minima = None
+        if found is not None:
+            seen = None if self.view is None else self.view.of(found.minima, 1)
+            minima = Basins(found.minima, found.minimum_energies, found.scale, found.factor, seen)
         drawn = run.samples(on_disk=on_disk)
         assert drawn.flattening is not None
         return replace(
@@ -295,8 +302,9 @@ class AdaptiveRun(Run):
         keys = _fold_in(self.keys, state.spent)
         positions = jax.vmap(kernel.draw)(kernel_state)
         return KernelRun(
-            self.target, kernel, positions, keys, length, average=average, store=self.store, kernel_state=kernel_state
-        )
+            self.target, kernel, positions, keys, length, average=average, store=self.store, kernel_state=kernel_state,
+            view=self.view,
+        )  # fmt: skip
 
     def _kernel(self, state: AdaptiveState) -> Contour:
         return chosen_kernel(state, self.given_step, exact=self.target.exact)
