@@ -59,6 +59,7 @@ class Layout:
                 sizes[kind] = part.end
                 self.parts.append(part)
         self._sizes = sizes
+        self._present = [each for part in self.parts for each in part.parameters]
         self._absent = [each for group in groups for each in group["params"] if each.grad is None]
 
     def buffers(self, device: Any) -> dict[Any, Any]:
@@ -67,4 +68,5 @@ class Layout:
 
     def fits(self) -> bool:
         """Whether the same parameters have a gradient now."""
-        return all(each.grad is None for each in self._absent)
+        moved = all(each.grad is not None for each in self._present)
+        return moved and all(each.grad is None for each in self._absent)

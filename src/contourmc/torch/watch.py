@@ -19,7 +19,8 @@ class LossWatch:
 
     def __init__(self, device: Any):
         self._flag, self._zero = torch.zeros((), device=device), torch.zeros((), device=device)
-        self._host = torch.zeros(()).pin_memory()
+        self._host = torch.zeros((), pin_memory=device.type == "cuda")
+        self._travels = device.type == "cuda"
         self._arrived: Any = None
         self._steps = 0
 
@@ -27,7 +28,7 @@ class LossWatch:
         """One more loss, on the device."""
         self._flag.addcmul_(loss, self._zero)
         self._steps += 1
-        if self._steps % _EVERY == 0:
+        if self._travels and self._steps % _EVERY == 0:
             if self._arrived is not None and self._arrived.query():
                 require_finite_loss(float(self._host), "a loss of the last steps")
             self._host.copy_(self._flag, non_blocking=True)
