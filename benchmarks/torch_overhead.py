@@ -23,13 +23,21 @@ def main() -> None:
     parser.add_argument("--batch", type=int, nargs="+", help="batch sizes; 128 256 512 on the CPU, 128 1000 on a GPU")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--steps", type=int, default=20, help="steps in a round")
+    parser.add_argument("--threads", type=int, help="threads of PyTorch on the CPU; default as PyTorch chooses")
+    parser.add_argument("--busy", action="store_true", help="count CPU time, on a machine that others use too")
     given = parser.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
     device = torch.device(given.device)
     on_gpu = device.type == "cuda"
-    print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name() if on_gpu else f'{torch.get_num_threads()} threads'}")
+    print(
+        f"PyTorch {torch.__version__},",
+        torch.cuda.get_device_name() if on_gpu else f"{torch.get_num_threads()} threads",
+    )
     for batch in given.batch or ([128, 1000] if on_gpu else [128, 256, 512]):
         steps = {name: training_step(make, batch, device) for name, make in optimisers().items()}
-        times = interleaved(steps, given.rounds, given.steps, torch.cuda.synchronize if on_gpu else lambda: None)
+        clock = time.process_time if given.busy else time.perf_counter
+        times = interleaved(steps, given.rounds, given.steps, torch.cuda.synchronize if on_gpu else lambda: None, clock)
         reference = statistics.median(times["SGD"])
         print(f"\n{'ResNet-20, bfloat16' if on_gpu else 'MLP 784-256-256-10'}, batch {batch}")
         for name, measured in times.items():
@@ -89,7 +97,11 @@ def training_step(make: Callable[[Any], Any], batch: int, device: Any) -> Callab
 
 
 def interleaved(
-    steps: dict[str, Callable[[], None]], rounds: int, count: int, wait: Callable[[], None]
+    steps: dict[str, Callable[[], None]],
+    rounds: int,
+    count: int,
+    wait: Callable[[], None],
+    clock: Callable[[], float],
 ) -> dict[str, list[float]]:
     """Seconds a step, for every round."""
     for step in steps.values():
@@ -100,11 +112,11 @@ def interleaved(
     for i in range(rounds):
         for name in names[i % len(names) :] + names[: i % len(names)]:
             wait()
-            begin = time.perf_counter()
+            begin = clock()
             for _ in range(count):
                 steps[name]()
             wait()
-            times[name].append((time.perf_counter() - begin) / count)
+            times[name].append((clock() - begin) / count)
     return times
 
 

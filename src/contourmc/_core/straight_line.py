@@ -211,8 +211,8 @@ def _is(atom: Any, number: float) -> bool:
 
 def _simplified(name: str, inputs: list[Any]) -> Any:
     """What an operation gives without computing anything, or None."""
-    first = inputs[0] if inputs else None
-    second = inputs[1] if len(inputs) > 1 else None
+    first: Any = inputs[0] if inputs else None
+    second: Any = inputs[1] if len(inputs) > 1 else None
     if name == "select_n" and isinstance(first, Constant) and first.shape == ():
         return inputs[1 + int(first.value)]
     if name == "select_n" and len(inputs) == 3 and inputs[1] == inputs[2]:

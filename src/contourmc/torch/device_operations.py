@@ -14,7 +14,7 @@ _TYPES = {
     "float16": torch.float16,
     "float32": torch.float32,
     "float64": torch.float64,
-    **{name: torch.int64 for name in ("int8", "int16", "int32", "int64", "uint8", "uint32")},
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint32"), torch.int64),
 }
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
+# Functions of PyTorch on lists of tensors, `_foreach_add_` and its like, which its own optimisers use: private by name.
+foreach: Any = torch
 _ALIGNED = 4  # parameters begin at multiples of this many numbers, so that the device can read several at once
 
 

@@ -8,7 +8,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from contourmc._core.checks import require
 from contourmc._core.operations import Library
 from contourmc._core.straight_line import Symbol
-from contourmc.torch.layout import Part
+from contourmc.torch.layout import Part, foreach
 from contourmc.torch.translation import Translation, used
 from contourmc.torch.vectors import Apply, Vector
 
@@ -62,7 +62,7 @@ class Motion:
             if not in_place:
                 self._flat[symbol].copy_(value)
         if self._mover is not None:
-            torch._foreach_add_(self.part.parameters, self._views[self._mover])
+            foreach._foreach_add_(self.part.parameters, self._views[self._mover])
         self._made.clear()
 
     def _move(self, added: Vector, numbers: Sequence[Any]) -> None:
@@ -72,11 +72,11 @@ class Motion:
         if all(lists) and all(isinstance(number, float) for number in known):
             for tensors, number in zip(lists, known, strict=True):
                 if number:
-                    torch._foreach_add_(self.part.parameters, tensors, alpha=number)
+                    foreach._foreach_add_(self.part.parameters, tensors, alpha=number)
         else:
             total, views = self._copy("moved")
             total.copy_(self._sum(None, added, numbers))
-            torch._foreach_add_(self.part.parameters, views)
+            foreach._foreach_add_(self.part.parameters, views)
 
     def _sum(self, target: Symbol | None, vector: Vector, numbers: Sequence[Any]) -> Any:
         """The sum: in place of the target, which may be one of its vectors, or in a new tensor."""
@@ -96,7 +96,7 @@ class Motion:
             if not isinstance(number, float):
                 total.addcmul_(self._read(symbol), number)
             elif number and views is not None and symbol in self._lists:
-                torch._foreach_add_(views, self._lists[symbol], alpha=number)
+                foreach._foreach_add_(views, self._lists[symbol], alpha=number)
             elif number:
                 total.add_(self._read(symbol), alpha=number)
         return total
@@ -112,7 +112,7 @@ class Motion:
             return self._flat[symbol]
         if symbol not in self._made:
             flat, views = self._copy(symbol)
-            torch._foreach_copy_(views, self._lists[symbol])
+            foreach._foreach_copy_(views, self._lists[symbol])
             self._made[symbol] = flat
         return self._made[symbol]
 

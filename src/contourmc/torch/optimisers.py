@@ -77,7 +77,7 @@ class CSGLD(Sampler):
     Each point carries the log weight `opt.log_weight`. The settings that all samplers have are explained at `Sampler`,
     the temperature at `SGLD`, and those of the flattening at `contourmc.Contour`.
 
-    partition: the bins of the energy U = N·(mean loss) + prior: `low` a little above the lowest energies of a plain run,
+    partition: the bins of the energy U = N·(mean loss) + prior: `low` a little above the lowest of a plain run,
         and bins wider than the noise that batches give U.
     """
 

@@ -11,7 +11,7 @@ from contourmc._core.info import Info
 from contourmc._core.operations import HOST
 from contourmc.kernels.base import Kernel
 from contourmc.torch.device_operations import device_library
-from contourmc.torch.layout import Layout
+from contourmc.torch.layout import Layout, foreach
 from contourmc.torch.motion import Motion
 from contourmc.torch.noise import noise_source
 from contourmc.torch.translation import check_kernel, translate
@@ -128,7 +128,7 @@ class Sampler(torch.optim.Optimizer):
 
     @property
     def energy(self) -> Any:
-        """U(x) at the point from which the last step went, prior included: a tensor with one number, as all of these."""
+        """U(x) where the last step began, prior included: a tensor with one number, as all of these."""
         return self._reported("energy")
 
     @property
@@ -156,6 +156,15 @@ class Sampler(torch.optim.Optimizer):
             settled = self._translation.settle(*map(_copied, self._shared.values()))
         return torch.as_tensor(settled[list(self._shared).index("theta.levels")]).exp()
 
+    @torch.no_grad()
+    def weigh(self, loss: Any) -> Any:
+        """The log weight of the present parameters, where the mean loss is this; nothing moves or is learnt."""
+        value, layout = self._read(loss), self._prepared()
+        shared = map(_copied, self._shared.values())
+        with np.errstate(all="ignore"):
+            results = self._translation.shared(np.int32(self._steps + 1), value, self._penalty(layout), *shared)
+        return torch.as_tensor(results[Info._fields.index("log_weight")], device=self._device)
+
     def check_losses(self) -> None:
         """Raise if a loss was not finite. On a CPU every step does it; this waits for a GPU."""
         if self._watch is not None:
@@ -171,7 +180,9 @@ class Sampler(torch.optim.Optimizer):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         require("sampler" in state_dict, "state_dict", sorted(state_dict), "give what a Sampler's state_dict() gave")
         own = state_dict["sampler"]
-        shapes = [{name: tuple(np.shape(value)) for name, value in each.items()} for each in (own["state"], self._shared)]
+        shapes = [
+            {name: tuple(np.shape(value)) for name, value in each.items()} for each in (own["state"], self._shared)
+        ]
         require(shapes[0] == shapes[1], "state_dict", shapes[0], f"this sampler has {shapes[1]}: use the same settings")
         super().load_state_dict(state_dict)
         self._shared = {name: self._taken(own["state"][name], value) for name, value in self._shared.items()}
@@ -243,7 +254,7 @@ class Sampler(torch.optim.Optimizer):
         for part in layout.parts:
             decay = self.param_groups[part.group]["weight_decay"]
             if decay:
-                norms = torch.stack(torch._foreach_norm(part.parameters)).float()
+                norms = torch.stack(foreach._foreach_norm(part.parameters)).float()
                 squares = norms.square_().sum().mul_(decay / 2)
                 total = total + (squares.item() if self._on_host else squares)
         return self._translation.number(total) if self._on_host else total

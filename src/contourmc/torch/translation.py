@@ -82,7 +82,7 @@ def used(thing: Any) -> set[Symbol]:
 def check_kernel(kernel: Any) -> None:
     """Raise unless an optimiser can take the kernel's steps."""
     remedy = "give a kernel whose steps are increments of the position, such as cm.csghmc(...) or cm.langevin(...)"
-    moves = kernel.dynamics if isinstance(kernel, Contour) else kernel
+    moves: Any = kernel.dynamics if isinstance(kernel, Contour) else kernel
     require(isinstance(moves, IncrementalDynamics), "kernel", kernel, remedy)
     remedy = "an optimiser is a single chain: leave `shared` out"
     require(not kernel.interacting, "shared", True, remedy)

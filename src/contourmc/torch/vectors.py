@@ -82,7 +82,8 @@ class VectorCode(StraightLine):
     def _vector(self, name: str, settings: Any, inputs: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Any:
         if shape != (LENGTH,):
             raise UnknownOperationError(name, "it mixes the parameters with one another")
-        first, second = (*inputs, None)[:2]
+        first: Any = inputs[0]
+        second: Any = inputs[1] if len(inputs) > 1 else None
         if name in ("convert_element_type", "stop_gradient", "copy", "reshape") and dtype.kind == "f":
             return first
         if name == "neg":

@@ -1,11 +1,14 @@
 """The optimisers of PyTorch follow the kernels of JAX."""
 
+import contextlib
 from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.doors import conformance
+from tests.doors.conformance import KERNELS, PARTITION, SETTINGS, STEP_SIZE, Path, difference, reference
 
 import contourmc as cm
 from contourmc._core import operations
@@ -13,8 +16,6 @@ from contourmc._core.straight_line import UnknownOperationError
 from contourmc.flattening.rules import Rule
 from contourmc.kernels.dynamics import IncrementalDynamics, add_noise
 from contourmc.kernels.sgld import SGLDState
-from tests.doors import conformance
-from tests.doors.conformance import KERNELS, PARTITION, SETTINGS, STEP_SIZE, Path, difference, reference
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -93,12 +94,8 @@ def test_one_wrong_sign_is_noticed(operation, monkeypatch):
     kernel = KERNELS["csgld"]()
     path = reference(kernel)
     monkeypatch.setitem(operations.TEMPLATES, operation, BROKEN[operation])
-    try:
-        followed = follow(kernel, path.noise)
-    except ValueError as error:
-        assert "not possible" in str(error)  # noqa: PT017: either the path is another one, or it ends in NaN
-    else:
-        assert difference(path, followed) > 1e-2
+    with contextlib.suppress(ValueError):  # if the path ends in NaN
+        assert difference(path, follow(kernel, path.noise)) > 1e-2
 
 
 @dataclass(frozen=True)
