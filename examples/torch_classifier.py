@@ -22,7 +22,7 @@ opt = CSGHMC(
 )  # fmt: skip
 ensemble = Ensemble(model, transform=lambda logits: logits.softmax(-1), tempering=1 / 200)
 
-for step in range(2000):
+for step in range(1500):
     batch = torch.randint(data_size, (256,))
     loss = nn.functional.cross_entropy(model(images[train][batch]), labels[train][batch])
     opt.zero_grad()

@@ -30,8 +30,11 @@ def x64():
     jax.config.update("jax_enable_x64", before)
 
 
-def follow(kernel, noise):
-    """The path of the optimiser with this noise."""
+def follow(kernel, noise, decay=0.0):
+    """The path of the optimiser with this noise.
+
+    decay: how much of the energy comes by weight decay, as λ/2·‖x‖² a datum, and not by the loss.
+    """
     from contourmc.torch import Sampler
 
     given, kind = iter(torch.from_numpy(noise)), torch.from_numpy(noise).dtype
@@ -43,12 +46,13 @@ def follow(kernel, noise):
             buffers[0][:3] = next(given)
 
     x = torch.nn.Parameter(torch.tensor(conformance.START, dtype=kind))
-    optimiser = Injected([x], lr=STEP_SIZE * DATA, kernel=kernel, data_size=DATA)
+    optimiser = Injected([x], lr=STEP_SIZE * DATA, kernel=kernel, data_size=DATA, weight_decay=decay)
     rows = []
     for _ in range(len(noise)):
         optimiser.zero_grad()
         squares = ((x - centres) ** 2).sum(1)
         loss = -torch.logsumexp(-squares / conformance.TWICE_VARIANCE + log_masses, 0) / DATA
+        loss = loss - decay / 2 * x.square().sum()
         loss.backward()
         optimiser.step(loss)
         info = (float(optimiser.log_weight), float(optimiser.multiplier), int(optimiser.bin))
@@ -65,6 +69,14 @@ def test_the_path_is_that_of_jax(name, settings):
     if settings.get("temperature") != 0.0:
         assert np.abs(np.diff(path.positions, axis=0)).max() > 0.01
     assert difference(path, follow(KERNELS[name](**settings), path.noise)) < 1e-8
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", KERNELS)
+def test_weight_decay_is_a_part_of_the_energy(name):
+    """To 1e-5: ‖x‖² is summed up in 32 bits."""
+    path = reference(KERNELS[name](), steps=300)
+    assert difference(path, follow(KERNELS[name](), path.noise, decay=0.01)) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["csgld", "csghmc"])

@@ -25,7 +25,7 @@ def device_library(device: Any) -> Library:
         if array.shape == ():
             return array.item()
         kind = torch.int64 if array.dtype.kind in "iu" else None
-        return torch.as_tensor(array, device=device, dtype=kind)
+        return torch.tensor(array, device=device, dtype=kind)
 
     def arange(shape: Sequence[int], dtype: Any) -> Any:
         return torch.arange(shape[0], dtype=dtype, device=device)

@@ -4,6 +4,7 @@ With weights w_k of the draws x_k, the prediction is Σ_k w_k f(x_k) / Σ_k w_k.
 mean is updated by the share of each draw, f̄ ← f̄ + (w_k / Σ w)·(f − f̄): no weight over- or underflows.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -76,7 +77,7 @@ class Ensemble:
             require(loss is not None, "loss", loss, "give the loss at the present parameters: ensemble.add(opt, loss)")
             log_weight = sampler.weigh(loss)
         value = 0.0 if log_weight is None else float(log_weight)
-        require(np.isfinite(value), "log_weight", value, "the logarithm of a weight must be finite")
+        require(math.isfinite(value), "log_weight", value, "the logarithm of a weight must be finite")
         self._log_weights.append(self._tempering * value)
         if self._inputs is None:
             state = self._model.state_dict()

@@ -53,6 +53,8 @@ class Motion:
                 self._apply(step, numbers) if isinstance(step, Apply) else self._sum(None, step.vector, numbers)
             )
         if self._mover is None:
+            if self._reads_position(numbers):
+                self._read(self._position)  # a copy, from before it moves
             self._move(self._translation.added, numbers)
         new = [
             self._sum(symbol if in_place else None, vector, numbers)
@@ -70,13 +72,22 @@ class Motion:
         known = [numbers[self._translation.numbers[number]] for _, number in added.terms]
         lists = [self._lists.get(symbol) or self._views.get(symbol) for symbol, _ in added.terms]
         if all(lists) and all(isinstance(number, float) for number in known):
-            for tensors, number in zip(lists, known, strict=True):
-                if number:
+            for (symbol, _), number in zip(added.terms, known, strict=True):
+                if number and symbol is self._position:  # before anything is added to it
+                    foreach._foreach_mul_(self.part.parameters, 1 + number)
+            for (symbol, _), tensors, number in zip(added.terms, lists, known, strict=True):
+                if number and symbol is not self._position:
                     foreach._foreach_add_(self.part.parameters, tensors, alpha=number)
         else:
             total, views = self._copy("moved")
             total.copy_(self._sum(None, added, numbers))
             foreach._foreach_add_(self.part.parameters, views)
+
+    def _reads_position(self, numbers: Sequence[Any]) -> bool:
+        """Whether the vectors of the state depend on the position, as weight decay makes them."""
+        terms = [term for _, vector in self._state for term in vector.terms if term[0] is self._position]
+        known = [numbers[self._translation.numbers[number]] for _, number in terms]
+        return any(not isinstance(number, float) or number for number in known)
 
     def _sum(self, target: Symbol | None, vector: Vector, numbers: Sequence[Any]) -> Any:
         """The sum: in place of the target, which may be one of its vectors, or in a new tensor."""
@@ -95,7 +106,7 @@ class Motion:
                 continue
             if not isinstance(number, float):
                 total.addcmul_(self._read(symbol), number)
-            elif number and views is not None and symbol in self._lists:
+            elif number and views is not None and symbol in self._lists and symbol not in self._made:
                 foreach._foreach_add_(views, self._lists[symbol], alpha=number)
             elif number:
                 total.add_(self._read(symbol), alpha=number)

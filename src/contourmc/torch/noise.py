@@ -1,8 +1,9 @@
 """Standard normal noise for all parameters at once.
 
-On a GPU a generator of PyTorch draws it. On a CPU that would take as long as half a step of a small network. There, 16 random bits choose one of 65,536 equally probable values instead: the means of N(0, 1) over as many
-cells of equal probability. The largest value is 4.4, the variance exactly 1, the kurtosis 2.9998, and the distance to
-the distribution function of N(0, 1) at most 1/131,072.
+On a GPU a generator of PyTorch draws it. On a CPU that would take as long as half a step of a small network. There, 16
+random bits choose one of 65,536 equally probable values instead: the means of N(0, 1) over as many cells of equal
+probability. The largest value is 4.4, the variance exactly 1, the kurtosis 2.9998, and the distance to the distribution
+function of N(0, 1) at most 1/131,072.
 """
 
 from collections.abc import Sequence
