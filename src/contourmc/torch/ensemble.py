@@ -137,11 +137,10 @@ class Ensemble:
         """What is known of all weights, and the share of each draw in the total when it came."""
         nothing: list[Any] = [np.float32(-np.inf), np.float32(0), np.int32(0)]
         weights, shares = Weights(*nothing), []
-        with np.errstate(all="ignore"):
-            for value in self._log_weights:
-                *new, share = _adder()(*weights, np.float32(value))
-                weights = Weights(*new)
-                shares.append(share)
+        for value in self._log_weights:
+            *new, share = _adder()(*weights, np.float32(value))
+            weights = Weights(*new)
+            shares.append(share)
         return weights, shares
 
     def _copied(self, tensor: Any) -> Any:

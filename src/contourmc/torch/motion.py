@@ -38,13 +38,19 @@ class Motion:
         # What the present step has made or copied besides, and the lists of the user's tensors.
         self._made: dict[Symbol, Any] = {}
         self._lists: dict[Symbol, Sequence[Any]] = {self._position: part.parameters}
+        self._decayed = False
 
     def views(self, name: str) -> list[Any]:
         """A vector of the state, as tensors like the parameters."""
         return self._views[self._translation.sources[name]]
 
-    def __call__(self, numbers: Sequence[Any]) -> None:
-        """One step, with the numbers that `Translation.group` gave."""
+    def __call__(self, numbers: Sequence[Any], decayed: bool) -> None:
+        """One step, with the numbers that `Translation.group` gave.
+
+        decayed: whether there is any weight decay, the only thing that depends on the position; if not, its number is 0
+            but may lie on the device, where nobody looks.
+        """
+        self._decayed = decayed
         gradients = [each.grad for each in self.part.parameters]
         require(not any(each.is_sparse for each in gradients), "gradient", "a sparse tensor", _SPARSE)
         self._lists[self._gradient] = gradients
@@ -53,7 +59,7 @@ class Motion:
                 self._apply(step, numbers) if isinstance(step, Apply) else self._sum(None, step.vector, numbers)
             )
         if self._mover is None:
-            if self._reads_position(numbers):
+            if decayed and any(self._position in used(vector) for _, vector in self._state):
                 self._read(self._position)  # a copy, from before it moves
             self._move(self._translation.added, numbers)
         new = [
@@ -69,13 +75,14 @@ class Motion:
 
     def _move(self, added: Vector, numbers: Sequence[Any]) -> None:
         """Add to the position: directly where all numbers are known on the host, else by way of a sum on the device."""
-        known = [numbers[self._translation.numbers[number]] for _, number in added.terms]
-        lists = [self._lists.get(symbol) or self._views.get(symbol) for symbol, _ in added.terms]
+        terms = self._counted(added)
+        known = [numbers[self._translation.numbers[number]] for _, number in terms]
+        lists = [self._lists.get(symbol) or self._views.get(symbol) for symbol, _ in terms]
         if all(lists) and all(isinstance(number, float) for number in known):
-            for (symbol, _), number in zip(added.terms, known, strict=True):
+            for (symbol, _), number in zip(terms, known, strict=True):
                 if number and symbol is self._position:  # before anything is added to it
                     foreach._foreach_mul_(self.part.parameters, 1 + number)
-            for (symbol, _), tensors, number in zip(added.terms, lists, known, strict=True):
+            for (symbol, _), tensors, number in zip(terms, lists, known, strict=True):
                 if number and symbol is not self._position:
                     foreach._foreach_add_(self.part.parameters, tensors, alpha=number)
         else:
@@ -83,11 +90,9 @@ class Motion:
             total.copy_(self._sum(None, added, numbers))
             foreach._foreach_add_(self.part.parameters, views)
 
-    def _reads_position(self, numbers: Sequence[Any]) -> bool:
-        """Whether the vectors of the state depend on the position, as weight decay makes them."""
-        terms = [term for _, vector in self._state for term in vector.terms if term[0] is self._position]
-        known = [numbers[self._translation.numbers[number]] for _, number in terms]
-        return any(not isinstance(number, float) or number for number in known)
+    def _counted(self, vector: Vector) -> list[tuple[Symbol, Any]]:
+        """The terms of a sum, without weight decay if there is none."""
+        return [term for term in vector.terms if self._decayed or term[0] is not self._position]
 
     def _sum(self, target: Symbol | None, vector: Vector, numbers: Sequence[Any]) -> Any:
         """The sum: in place of the target, which may be one of its vectors, or in a new tensor."""
@@ -100,7 +105,7 @@ class Motion:
             own = next((numbers[places[number]] for symbol, number in vector.terms if symbol is target), 0.0)
             if not (isinstance(own, float) and own == 1):
                 total.mul_(own)
-        for symbol, place in vector.terms:
+        for symbol, place in self._counted(vector):
             number = numbers[places[place]]
             if symbol is target:
                 continue

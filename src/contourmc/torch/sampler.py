@@ -116,7 +116,7 @@ class Sampler(torch.optim.Optimizer):
             for motion in self._motions:
                 group = self.param_groups[motion.part.group]
                 lr, decay = translation.number(group["lr"]), translation.number(group["weight_decay"])
-                motion(translation.group(lr, decay, *crossing))
+                motion(translation.group(lr, decay, *crossing), bool(decay))
             self._steps += 1
             if self._steps % SETTLE_EVERY == 0:
                 self._shared = dict(zip(names, translation.settle(*self._shared.values()), strict=True))
