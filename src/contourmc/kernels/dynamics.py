@@ -96,8 +96,12 @@ class Dynamics(Flattenable, arrays=("step_size",)):
         temperature = evaluate(self.temperature, steps)
         if self._cold:
             return LangevinInputs(None, step_size, temperature)
-        scale = jnp.sqrt(2 * self.friction * temperature * step_size)
+        scale = self.noise_scale(step_size, temperature)
         return LangevinInputs(normal_like(key, position, scale), step_size, temperature)
+
+    def noise_scale(self, step_size: Float[Array, "..."], temperature: Float[Array, "..."]) -> Float[Array, "..."]:
+        """√(2·friction·τε), the standard deviation of the noise of a step."""
+        return jnp.sqrt(2 * self.friction * temperature * step_size)
 
 
 class IncrementalDynamics(Dynamics):

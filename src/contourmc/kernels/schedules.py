@@ -5,7 +5,7 @@ classes, so that equal settings are equal objects: they can be printed and store
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from contourmc._core.checks import is_known, require, require_count, require_number
+from contourmc._core.generated import host_function
+from contourmc._core.straight_line import UnknownOperationError
 
 # Inside a compiled program a number may be an array.
 Number = float | Array
@@ -105,14 +107,11 @@ def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: 
     return float(first)
 
 
-def _first_value(schedule: Any) -> Array:
-    """Compiled as one program if it can be used again: a function of the user's may have changed."""
-    steps = np.arange(1, 2, dtype=np.int32)
-    constant = jax.tree_util.all_leaves([schedule])  # it holds no number that could be an argument
-    if constant and not is_dataclass(schedule):
-        return evaluate(schedule, jnp.asarray(steps))[0]
-    return (_evaluate_constant if constant else _evaluate)(schedule, steps)[0]
-
-
-_evaluate = jax.jit(evaluate)
-_evaluate_constant = jax.jit(evaluate, static_argnums=0)
+def _first_value(schedule: Any) -> Any:
+    """On the host if NumPy can do it: a program compiled for one number would take longer, and touch a device."""
+    steps = jax.ShapeDtypeStruct((1,), np.int32)
+    try:
+        values = host_function(lambda steps: evaluate(schedule, steps), steps)(np.ones(1, np.int32))[0]
+    except UnknownOperationError:
+        values = evaluate(schedule, jnp.ones(1, jnp.int32))
+    return values[0]
