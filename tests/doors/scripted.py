@@ -7,7 +7,7 @@ The energy is that of two Gaussians in three dimensions, at different heights. D
 observations get U/N: N is a power of two, so that dividing and multiplying by it loses nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -72,6 +72,15 @@ CASES = [(dynamics, setting) for dynamics in DYNAMICS for setting in SETTINGS]
 
 def kernel_of(dynamics: str, setting: str) -> cm.Contour:
     return cm.contour(DYNAMICS[dynamics], PARTITION, omega=OMEGA, **SETTINGS[setting])
+
+
+def unscripted(kernel: cm.Contour) -> cm.Contour:
+    """The same kernel for a door that is given the noise itself."""
+    scripted = kernel.dynamics
+    assert isinstance(scripted, ScriptedSGLD | ScriptedSGHMC)
+    plain = cm.sghmc(0.02) if isinstance(scripted, ScriptedSGHMC) else cm.sgld(0.05)
+    assert plain.step_size == scripted.step_size
+    return replace(kernel, dynamics=plain)
 
 
 class Path(NamedTuple):

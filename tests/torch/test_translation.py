@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.doors import conformance
-from tests.doors.conformance import KERNELS, PARTITION, SETTINGS, STEP_SIZE, Path, difference, reference
+from tests.torch import reference_path as conformance
+from tests.torch.reference_path import KERNELS, PARTITION, SETTINGS, STEP_SIZE, Path, difference, reference
 
 import contourmc as cm
 from contourmc._core import operations
