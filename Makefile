@@ -4,7 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= demo
 
-.PHONY: help demo test lint bench bench-gallery bench-checkpoints torture clean
+TORCH  ?= torch==2.13.0
+
+.PHONY: help demo test test-doors lint bench bench-gallery bench-checkpoints torture clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -15,6 +17,10 @@ demo: $(VENV)/.ready  ## sample the paper's mixture with SGLD and CSGLD; writes 
 
 test: lint  ## lint, type check and run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test-doors: $(VENV)/.doors  ## install PyTorch and PyMC too, and test the doors to them
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/doors tests/torch tests/pymc \
+	  'tests/test_examples.py::test_a_mixture_of_a_modelling_language[pymc]' tests/targets/test_external.py
 
 lint: $(VENV)/.dev  ## ruff, pyright, and the contract of layers: imports go one way only
 	$(BIN)/ruff check .
@@ -50,6 +56,11 @@ $(VENV)/.ready: $(BIN)/python pyproject.toml
 $(VENV)/.dev: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@ $(VENV)/.ready
+
+$(VENV)/.doors: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,pymc]'
+	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]'

@@ -170,6 +170,7 @@ def test_a_folder_keeps_names(target, tmp_path):
 def test_double_precision():
     with jax.enable_x64(True):
         assert cm.sample(cm.from_pymc(mixture()), steps=200, kernel=cm.sgld(1e-3))["mean"].dtype == np.float64
+    assert not jax.config.read("jax_enable_x64")
 
 
 def test_what_pymc_does_to_jax_is_undone():
