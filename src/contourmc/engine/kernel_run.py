@@ -32,6 +32,7 @@ from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
+from contourmc.predictions.prediction import warn_if_few_count
 from contourmc.targets.base import Target
 
 
@@ -155,10 +156,13 @@ class KernelRun(Run):
         state, flattening = self._state, self.kernel.flattening
         columns = self._kept.columns(state, on_disk=on_disk)
         first = 0 if on_disk else state.stored
+        average = self._averaged(flattening is not None and flattening.fixed) if self.draws else None
+        if on_disk:  # not for a checkpoint, which nobody reads now
+            warn_if_few_count(average)
         return Samples(
             draws=columns["draws"],
             target_states=columns["target_states"],
-            average=self._averaged(flattening is not None and flattening.fixed) if self.draws else None,
+            average=average,
             **columns["/"],
             steps=self._kept.steps(first, self.draws - first),
             trajectory=trajectory_of(state, self.length.steps_before),
