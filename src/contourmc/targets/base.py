@@ -39,6 +39,11 @@ class Target(HoldsArrays, ABC):
     calls_host: bool = False
     functions: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def observations(self) -> int | None:
+        """How many observations the energy is a sum over; None if it is not about data."""
+        return None
+
     @abstractmethod
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> Any:
         """The target's randomness for the given steps (counted from 1), stacked along the first axis.

@@ -41,6 +41,10 @@ class MiniBatchTarget(Target):
         """The shapes and types of a batch."""
 
     @property
+    def observations(self) -> int:
+        return self.size
+
+    @property
     def steps_per_epoch(self) -> int:
         return self.size // self.batch_size
 

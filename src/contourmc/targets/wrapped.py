@@ -26,6 +26,10 @@ class WrappedTarget(Target, arrays=("target",)):
     def calls_host(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.target.calls_host
 
+    @property
+    def observations(self) -> int | None:
+        return self.target.observations
+
     def init(self) -> Any:
         return self.target.init()
 
