@@ -28,6 +28,17 @@ def test_a_network_of_any_framework(name):
     assert run.average.models >= 100
 
 
+@pytest.mark.parametrize("name", ["batch_norm", "dropout"])
+def test_a_network_with_batch_norm_or_dropout(name):
+    """A linear model is right on 95% of the digits; at least half of the models count."""
+    pytest.importorskip("flax")
+    pytest.importorskip("sklearn")
+    run = runpy.run_path(str(EXAMPLES / f"{name}.py"))["run"]
+    assert run.average.accuracy > 0.95
+    assert run.average.effective_share >= 0.5
+    assert len((EXAMPLES / f"{name}.py").read_text().splitlines()) <= 40
+
+
 def test_a_loop_of_optax():
     """A linear model is right on 95% of the digits."""
     pytest.importorskip("sklearn")

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from contourmc import callbacks
 from contourmc._core.info import Info
 from contourmc._core.processes import distributed
 from contourmc.data.data_error import DataError, EnergyError
@@ -75,6 +76,7 @@ __all__ = [
     "Target",
     "adjusted",
     "basin_shapes",
+    "callbacks",
     "contour",
     "csghmc",
     "csgld",

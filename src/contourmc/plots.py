@@ -212,7 +212,7 @@ def plot_reliability(prediction: ClassificationPrediction, bins: int = 15, ax: A
     confidence, accuracy, share = prediction.reliability(bins)
     low = np.floor(confidence * bins + 1e-9).clip(max=bins - 1) / bins
     ax.bar(low, share, 1 / bins, align="edge", color=GREY, alpha=0.35, lw=0, label="share of inputs")
-    _plot_calibrated(ax, confidence, share * len(prediction.truth))
+    _plot_calibrated(ax, confidence, share * len(prediction.known_truth))
     label = f"model average, ECE {prediction.calibration_error(bins):.3f}"
     ax.plot(confidence, accuracy, "o-", color=BLUE, lw=1.5, ms=5, label=label)
     ax.set(xlabel="confidence", ylabel="share of right classes", title="Reliability", xlim=(0, 1), ylim=(0, 1.02))
@@ -229,7 +229,7 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
     ax = ax or plt.gca()
     nominal = np.linspace(0.005, 0.995, 199)
     observed = np.array([prediction.coverage(float(probability)) for probability in nominal])
-    _plot_calibrated(ax, nominal, np.full(nominal.shape, prediction.truth.size))
+    _plot_calibrated(ax, nominal, np.full(nominal.shape, prediction.known_truth.size))
     label = f"model average, mean gap {np.mean(np.abs(observed - nominal)):.3f}"
     ax.plot(nominal, observed, color=BLUE, lw=2, label=label)
     ax.text(0.03, 0.72, "intervals too wide", color=GREY)

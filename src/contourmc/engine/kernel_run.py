@@ -32,6 +32,7 @@ from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
+from contourmc.predictions.prediction import Prediction, warn_if_few_count
 from contourmc.targets.base import Target
 from contourmc.targets.view import Labels, TracedView
 
@@ -146,9 +147,22 @@ class KernelRun(Run):
                     self._advance(programs, pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
                         count = self.length.steps_before + self._state.step
-                        report("sampling", count, note_on(self._state.draws[-1]))
+                        loss = None if self.target.exact else self.figures().get("loss")
+                        report("sampling", count, note_on(self._state.draws[-1], loss))
         finally:
             self.seconds += time.perf_counter() - began - (self.compile_seconds - compiled_before)
+
+    def figures(self) -> dict[str, float]:
+        health, observations = gather(self._state.groups, lambda chain: chain.health), self.target.observations
+        energy, multiplier = (float(np.mean(values, dtype=float)) for values in (health.energy, health.multiplier))
+        loss = {} if observations is None else {"loss": energy / observations}
+        return {"energy": energy, "multiplier": multiplier} | loss
+
+    def average_figures(self) -> dict[str, float]:
+        found = self._averaged(self._comparable_weights) if self.draws else None
+        results = [one for one in (found if isinstance(found, list) else [found]) if isinstance(one, Prediction)]
+        each = [one.figures() for one in results]
+        return {name: float(np.mean([figures[name] for figures in each])) for name in (each[0] if each else ())}
 
     @property
     def draws(self) -> int:
@@ -159,11 +173,14 @@ class KernelRun(Run):
         columns = self._kept.columns(state, on_disk=on_disk)
         first = 0 if on_disk else state.stored
         trajectory, view = trajectory_of(state, self.length.steps_before), None if self.view is None else self.view.view
+        average = self._averaged(self._comparable_weights) if self.draws else None
+        if on_disk:  # not for a checkpoint, which nobody reads now
+            warn_if_few_count(average)
         return Samples(
             draws=columns["draws"],
             unconstrained=columns["unconstrained"],
             target_states=columns["target_states"],
-            average=self._averaged(flattening is not None and flattening.fixed) if self.draws else None,
+            average=average,
             **columns["/"],
             steps=self._kept.steps(first, self.draws - first),
             trajectory=trajectory if view is None else trajectory.without_moments(),
@@ -309,6 +326,11 @@ class KernelRun(Run):
 
     def _as_positions(self, positions: Any) -> Position:
         return positions if self.layout is None or positions is None else self.layout.to_position(positions)
+
+    @property
+    def _comparable_weights(self) -> bool:
+        flattening = self.kernel.flattening
+        return flattening is not None and flattening.fixed
 
     def _averaged(self, comparable_weights: bool) -> Any:
         """The result of the average; a list of them, one for each chain, where each chain has its own."""

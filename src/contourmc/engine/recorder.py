@@ -37,14 +37,17 @@ def trajectory_of(state: RunState, steps_before: int = 0) -> Trajectory:
     )
 
 
-def note_on(draws: Draws) -> str:
-    """What is worth watching: energies, how often the chains are driven uphill, how even the weights are."""
+def note_on(draws: Draws, loss: float | None = None) -> str:
+    """What is worth watching: the loss if there is one, else energies; how often the chains are driven uphill, how
+    even the weights are.
+    """
+    shown = "" if loss is None else f"loss {loss:.4g}"
     if not draws.energy.size:
-        return ""
+        return shown
     share = float(kish(normalise(np.ravel(draws.log_weight)))) / draws.log_weight.size
     uphill = float(np.mean(draws.multiplier < 0))
-    energies = f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}"
-    return f"{energies} · uphill {uphill:.0%} · weight ESS {share:.0%}"
+    shown = shown or f"energy {draws.energy.min():.4g} … {draws.energy.max():.4g}"
+    return f"{shown} · uphill {uphill:.0%} · weight ESS {share:.0%}"
 
 
 def _stretch(totals: Totals, centre: Position) -> Stretch:

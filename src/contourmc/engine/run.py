@@ -1,7 +1,7 @@
 """What every run in progress offers: advance it, look at the draws so far, go on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from contourmc._core.pytrees import Position
 from contourmc.data.data_error import HostError
 from contourmc.draws.samples import Samples
 from contourmc.engine.together import TOGETHER, Report, ending_together
+from contourmc.engine.watching import OnBlock, Stopped, Watcher
 from contourmc.targets.base import Target
 
 
@@ -68,12 +69,13 @@ class Run(ABC):
     steps: how many steps each chain makes in total.
     chains: the number of chains.
     target: what is sampled, as the run evaluates it.
+    stopped: whether a function given as `on_block` has ended the last call of `advance`.
     """
 
     target: Target
 
     def __init__(self, steps: int, chains: int):
-        self.steps, self.chains = steps, chains
+        self.steps, self.chains, self.stopped = steps, chains, False
         self._resources, self._closed = ExitStack(), False
         self._reopen: Callable[[], ExitStack] | None = None
         self._keeper: Keeper | None = None
@@ -122,6 +124,16 @@ class Run(ABC):
         """How many draws of each chain have been kept so far, in memory and on disk."""
 
     @abstractmethod
+    def figures(self) -> dict[str, float]:
+        """What is worth watching: means over the chains at the last step of the energy, the gradient multiplier, and on
+        data the loss, the energy by the number of observations. Nothing during a pilot.
+        """
+
+    @abstractmethod
+    def average_figures(self) -> dict[str, float]:
+        """How good the average over the draws so far is; nothing without one, or before the first draw."""
+
+    @abstractmethod
     def advance_to(self, step: int, report: Report | None) -> None:
         """Advance up to a step, or until the run fails."""
 
@@ -150,8 +162,18 @@ class Run(ABC):
     def restore(self, saved: Any) -> None:
         """Go on from what `saved` gave, in a run that was started in the same way."""
 
-    def advance(self, steps: int | None = None, report: Report | None = None) -> None:
+    def advance(
+        self,
+        steps: int | None = None,
+        report: Report | None = None,
+        *,
+        on_block: OnBlock | Sequence[OnBlock] | None = None,
+        block_every: float = 1.0,
+    ) -> None:
         """Make this many more steps of each chain; by default all that remain.
+
+        on_block, block_every: as for `sample`. If a function returns False, `advance` returns early, and `stopped` is
+            true; an error that it raises is raised here, and the draws so far are in `samples`.
 
         It never goes beyond the last step. A run that tunes itself may make a few more steps than asked for during its
         pilot. Raises a `DivergenceError` if a number is not finite, a `DataError` if data cannot be read, an
@@ -159,15 +181,19 @@ class Run(ABC):
         """
         remaining = self.steps - self.step
         steps = remaining if steps is None else require_count("steps", steps, 1, "advance by at least 1 step")
+        watcher, self.stopped = Watcher(self, report, on_block, block_every), False
         if not self.failure:
             require(remaining > 0, "steps", steps, f"the run has made all of its {self.steps} steps")
             require(not self._closed, "steps", steps, "the run has been closed")
             try:
                 with ExitStack() as contexts:
-                    watched = contexts.enter_context(ending_together(report))
+                    watch = watcher.after_segment if watcher.needed else None
+                    watched = contexts.enter_context(ending_together(watch))
                     if self._keeper is not None:
                         watched = contexts.enter_context(self._keeper.watch(self, watched))
                     self.advance_to(self.step + min(steps, remaining), watched)
+            except Stopped:
+                self.stopped = True
             except TOGETHER as error:
                 self._ended_together = True
                 if isinstance(error, HostError):

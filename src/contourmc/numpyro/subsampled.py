@@ -24,15 +24,11 @@ class SubsampledEnergy(Target):
     functions: ClassVar[tuple[str, ...]] = ("energy", "model")
     energy: Callable[[Any, PRNGKeyArray], Array]
     model: NumPyroModel
-    observations: int
+    observations: int  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def view(self) -> View:
         return self.model
-
-    @property
-    def mini_batch_of(self) -> int:
-        return self.observations
 
     def starts(self, keys: Array) -> Position:
         return self.model.starts(keys)

@@ -14,7 +14,7 @@ from contourmc.predictions.prediction import Prediction
 from contourmc.targets.likelihoods import check_labels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassificationPrediction(Prediction):
     """The mean probabilities on the test set, over all draws of all chains."""
 
@@ -25,7 +25,7 @@ class ClassificationPrediction(Prediction):
     @property
     def accuracy(self) -> float:
         """Of the model average."""
-        return float(np.mean(self.probabilities.argmax(axis=1) == self.truth))
+        return float(np.mean(self.probabilities.argmax(axis=1) == self.known_truth))
 
     @property
     def nll(self) -> float:
@@ -53,7 +53,7 @@ class ClassificationPrediction(Prediction):
         """Mean confidence, accuracy and share of the inputs, by confidence in equal bins; empty bins are left out."""
         bins = require_count("bins", bins, 1, "give at least 1 bin")
         confidence = self.probabilities.max(axis=1)
-        right = self.probabilities.argmax(axis=1) == self.truth
+        right = self.probabilities.argmax(axis=1) == self.known_truth
         index = np.minimum((confidence * bins).astype(int), bins - 1)
         counts = np.bincount(index, minlength=bins)
         used = counts > 0
@@ -67,12 +67,13 @@ class ClassificationPrediction(Prediction):
 
     @property
     def _of_labels(self) -> Float[np.ndarray, " n"]:
-        return self.probabilities[np.arange(len(self.truth)), self.truth]
+        return self.probabilities[np.arange(len(self.known_truth)), self.known_truth]
 
-    def __repr__(self) -> str:
+    def figures(self) -> dict[str, float]:
+        if self.truth is None:
+            return {}
         best = 1 - float(np.min(self.points.best_error))
-        figures = dict(accuracy=self.accuracy, nll=self.nll, ece=self.calibration_error(), best_accuracy=best)
-        return f"ClassificationPrediction({self._described(**figures)})"
+        return dict(accuracy=self.accuracy, nll=self.nll, ece=self.calibration_error(), best_accuracy=best)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +89,18 @@ class ClassificationAverage(ModelAverage):
 
     def __post_init__(self):
         require_count("classes", self.classes, 2, "there must be at least 2 classes")
-        check_labels("targets", self.targets, self.classes)
+        if self.targets is not None:
+            check_labels("targets", self.targets, self.classes)
         super().__post_init__()
 
     def no_means(self) -> dict[str, Array]:
-        zeros = jnp.zeros((len(self.targets), self.classes), jnp.result_type(float))
+        zeros = jnp.zeros((self.size, self.classes), jnp.result_type(float))
         return dict(probabilities=zeros, entropy=zeros[:, 0])
 
     def add_means(
         self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
     ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
-        shape = len(self.targets), self.classes
+        shape = self.size, self.classes
         remedy = f"give one logit for each of {shape[0]} inputs and {shape[1]} classes"
         require(predicted.shape == shape, "predict", f"logits of shape {predicted.shape}", remedy)
         log_probabilities = jax.nn.log_softmax(predicted.astype(means["entropy"].dtype))
@@ -108,5 +110,7 @@ class ClassificationAverage(ModelAverage):
             probabilities=updated_mean(means["probabilities"], probabilities, share),
             entropy=updated_mean(means["entropy"], entropy, share),
         )
+        if self.targets is None:
+            return new, jnp.asarray(jnp.nan), jnp.asarray(jnp.nan)
         nll = -jnp.mean(jnp.take_along_axis(log_probabilities, self.targets[:, None].astype(jnp.int32), axis=1))
         return new, jnp.mean(jnp.argmax(predicted, axis=1) != self.targets), nll

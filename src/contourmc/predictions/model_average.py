@@ -3,11 +3,14 @@
 With weights w_k of the draws x_k, the prediction of a chain is the mixture Σ_k w_k p(y|x_k) / Σ_k w_k. Chains that each
 learnt their own θ count equally; where θ was fixed and the same for all, each counts by the sum of its weights. The
 average is made during the run (`sample(..., average=...)`), or from stored draws (`average.over(run)`).
+
+Where weights differ by orders of magnitude, as at a large ζ, the mixture is that of one model, and a run warns.
+`effective` tempers the weights, just so far that a stated share of the models counts (tempering.py).
 """
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,13 +22,17 @@ from jaxtyping import Array, Float
 from contourmc._core.checks import require, require_count, require_finite, require_number
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
-from contourmc.draws.estimates import normalise
+from contourmc.draws.weighted import WeightedDraws
 from contourmc.predictions.average import Average, Weights, add_weight, no_weights
-from contourmc.predictions.prediction import Points, Prediction
+from contourmc.predictions.prediction import Points, Prediction, warn_if_few_count
+from contourmc.predictions.tempering import POWERS, chain_shares, largest_power, share_that_counts
 
 
 class Sums(NamedTuple):
-    """weights: of the draws so far.  means: running weighted means of predictions.  points: single draws."""
+    """weights: of the draws so far.  means: running weighted means of predictions.  points: single draws.
+
+    With `effective`, weights and means have a leading axis of `POWERS`.
+    """
 
     weights: Weights
     means: Any
@@ -38,9 +45,13 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
 
     predict: a function from the parameters and the inputs to predictions, such as the `predict` of a likelihood;
         for a posterior with a state, from the parameters, the state and the inputs.
-    inputs, targets: the test set.
-    tempering: the power of the weights, w^tempering: 1 as they are, 0 all equal. At a very large ζ only a few draws
-        have any weight, as `effective_models` shows; a smaller power trades variance for bias.
+    inputs, targets: the test set. Without targets, what the models predict is averaged, but how good that is, such as
+        the accuracy, cannot be asked for.
+    tempering: the power of the weights, w^tempering: 1 as they are, 0 all equal. A smaller power trades variance for
+        bias. None: 1, with a warning if fewer than half of the models count.
+    effective: the share of the models that must count, such as 0.5, (Σ w)² / Σ w² ≥ effective · models, in place of
+        `tempering`: the power is the largest of 1, ½, ¼ … at which they do, and 0 if there is none. It takes the memory
+        of 29 means, whatever the number of models.
     chunk: how many inputs are predicted at a time, to save memory; None: all at once. Each prediction must depend on
         its own input only, as with batch norm that uses the statistics of the training data.
     """
@@ -50,35 +61,80 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
 
     predict: Callable[..., Any]
     inputs: Any
-    targets: Any
-    tempering: float = 1.0
+    targets: Any = None
+    tempering: float | None = None
     chunk: int | None = None
+    effective: float | None = field(default=None, kw_only=True)
 
     def __post_init__(self):
         require(callable(self.predict), "predict", self.predict, "give a function of parameters and inputs")
-        remedy = "the power of the weights must be in [0, 1]"
-        require_number("tempering", self.tempering, remedy, positive=False)
-        require(self.tempering <= 1, "tempering", self.tempering, remedy)
+        if self.tempering is not None:
+            remedy = "the power of the weights must be in [0, 1]"
+            require_number("tempering", self.tempering, remedy, positive=False)
+            require(self.tempering <= 1, "tempering", self.tempering, remedy)
+            remedy = "with a share of the models that must count, the power follows: leave one of the two out"
+            require(self.effective is None, "tempering", self.tempering, remedy)
+        if self.effective is not None:
+            remedy = "the share of the models that must count is in (0, 1], such as 0.5"
+            require_number("effective", self.effective, remedy, positive=True)
+            require(self.effective <= 1, "effective", self.effective, remedy)
         if self.chunk is not None:
             chunk = require_count("chunk", self.chunk, 1, "predict at least 1 input at a time, or None for all at once")
             object.__setattr__(self, "chunk", chunk)
         object.__setattr__(self, "inputs", jax.tree.map(jnp.asarray, self.inputs))
-        object.__setattr__(self, "targets", jnp.asarray(self.targets))
-        require_finite("targets", self.targets)
-        for leaf in jax.tree.leaves(self.inputs):
+        leaves = jax.tree.leaves(self.inputs)
+        require(bool(leaves) and all(leaf.ndim > 0 for leaf in leaves), "inputs", self.inputs, "give a batch of inputs")
+        size, counted = self.size, "inputs in the first of the arrays"
+        if self.targets is not None:
+            object.__setattr__(self, "targets", jnp.asarray(self.targets))
+            require_finite("targets", self.targets)
+            size, counted = len(self.targets), "targets"
+        for leaf in leaves:
             require_finite("inputs", leaf)
-            remedy = f"give one input for each of the {len(self.targets)} targets"
-            require(leaf.shape[:1] == self.targets.shape[:1], "inputs", f"an array of shape {leaf.shape}", remedy)
+            remedy = f"give one input for each of the {size} {counted}"
+            require(leaf.shape[0] == size, "inputs", f"an array of shape {leaf.shape}", remedy)
+
+    @property
+    def size(self) -> int:
+        """The number of inputs."""
+        return jax.tree.leaves(self.inputs)[0].shape[0]
+
+    def over(self, samples: WeightedDraws, inputs: Any = None, targets: Any = None) -> Any:
+        """The result over the stored draws of a finished run: the same as if the average had been given to the run.
+
+        inputs: others than those of the average, with or without their targets.
+        """
+        remedy = "they belong to new inputs: give these too"
+        require(inputs is not None or targets is None, "targets", "an array without inputs", remedy)
+        average = self if inputs is None else replace(self, inputs=inputs, targets=targets)
+        result = Average.over(average, samples)
+        warn_if_few_count(result)
+        return result
 
     def init(self) -> Sums:
-        worst = jnp.asarray(jnp.inf, jnp.result_type(float))
-        return Sums(no_weights(), self.no_means(), Points(worst, worst, worst, worst))
+        worst = jnp.asarray(jnp.nan if self.targets is None else jnp.inf, jnp.result_type(float))
+        sums = Sums(no_weights(), self.no_means(), Points(worst, worst, worst, worst))
+        if self.effective is None:
+            return sums
+        weights, means = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (len(POWERS), *leaf.shape)), (sums.weights, sums.means)
+        )
+        return Sums(weights, means, sums.points)
 
     def add(self, sums: Sums, info: Info, position: Position, state: Any) -> Sums:
         arguments = (position,) if state is None else (position, state)
         predicted = in_chunks(partial(self.predict, *arguments), self.inputs, self.chunk)
-        weights, share = add_weight(sums.weights, self.tempering * info.log_weight)
-        means, error, nll = self.add_means(sums.means, share, predicted)
+
+        def add_at(power: Any, weights: Weights, means: dict[str, Array]) -> tuple[Weights, dict[str, Array], Any, Any]:
+            weights, share = add_weight(weights, power * info.log_weight)
+            return weights, *self.add_means(means, share, predicted)
+
+        if self.effective is None:
+            power = 1.0 if self.tempering is None else self.tempering
+            weights, means, error, nll = add_at(power, sums.weights, sums.means)
+        else:
+            at_each = jax.vmap(add_at, out_axes=(0, 0, None, None))
+            weights, means, error, nll = at_each(jnp.asarray(POWERS), sums.weights, sums.means)
         better = error < sums.points.best_error
         best_error = jnp.where(better, error, sums.points.best_error)
         points = Points(best_error, jnp.where(better, nll, sums.points.best_nll), error, nll)
@@ -92,17 +148,29 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     def add_means(
         self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
     ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
-        """The means with one more prediction, and the error and NLL of that prediction."""
+        """The means with one more prediction, and the error and NLL of that prediction; NaN without targets."""
 
     def finish(self, sums: Sums, comparable_weights: bool = False) -> Any:
-        numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), sums)
-        with np.errstate(divide="ignore"):
-            effective = 1 / numbers.weights.concentration
-        models = int(numbers.weights.draws[0])
+        weights, means = sums.weights, sums.means
+        models = int(np.ravel(weights.draws)[0])
         require(models > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
-        total = numbers.weights.log_total
-        shares = normalise(total if comparable_weights else np.zeros_like(total))
-        return self.result(numbers.means, np.asarray(self.targets), effective, models, numbers.points, shares)
+        power = 1.0 if self.tempering is None else self.tempering
+        if self.effective is not None:
+            shares = chain_shares(np.asarray(weights.log_total), comparable_weights)
+            counting = share_that_counts(np.asarray(weights.concentration, float), shares, models)
+            index = largest_power(counting, self.effective)
+            power, (weights, means) = POWERS[index], jax.tree.map(lambda leaf: leaf[:, index], (weights, means))
+        means, points = jax.tree.map(lambda leaf: np.asarray(leaf, float), (means, sums.points))
+        return self.result(
+            means=means,
+            truth=None if self.targets is None else np.asarray(self.targets),
+            effective_models=1 / np.asarray(weights.concentration, float),
+            models=models,
+            points=points,
+            shares=chain_shares(np.asarray(weights.log_total), comparable_weights),
+            tempering=power,
+            asked=self.tempering is not None or self.effective is not None,
+        )
 
 
 def in_chunks(function: Callable[[Any], Any], inputs: Any, chunk: int | None) -> Any:

@@ -1,12 +1,15 @@
 """What a model average predicts on a test set, and what it is made of."""
 
+import warnings
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Array, Float
 
+from contourmc._core.checks import require
 from contourmc.draws.stored import Stored
+from contourmc.predictions.tempering import share_that_counts
 
 Kind = TypeVar("Kind", bound="Prediction")
 
@@ -25,24 +28,28 @@ class Points(NamedTuple):
     last_nll: Float[Array | np.ndarray, "..."]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prediction(Stored):
     """What a model average predicts on a test set; arrays have a leading chain axis.
 
     means: weighted means over draws, by name.
-    truth: the values to be predicted.
+    truth: the values to be predicted; None for an average without targets.
     effective_models: for each chain, how many equally weighted draws its average is worth, (Σ w)² / Σ w².
     models: the number of draws of a chain.
     points: errors of single draws.
     shares: how much each chain counts; they sum to 1.
+    tempering: the power of the weights that was used.
+    asked: whether that power, or how many models must count, was asked for.
     """
 
     means: dict[str, np.ndarray]
-    truth: np.ndarray
+    truth: np.ndarray | None
     effective_models: Float[np.ndarray, " chains"]
     models: int
     points: Points
     shares: Float[np.ndarray, " chains"]
+    tempering: float = 1.0
+    asked: bool = True
 
     def chain(self: Kind, index: int) -> Kind:
         """The prediction of one chain alone."""
@@ -52,6 +59,28 @@ class Prediction(Stored):
         worth = self.effective_models[one]
         return replace(self, means=means, effective_models=worth, points=points, shares=np.ones(1))
 
+    @property
+    def known_truth(self) -> np.ndarray:
+        """The values to be predicted; raises if they are not known."""
+        remedy = "how good predictions are can be said with the targets of the inputs: give them to the average too"
+        require(self.truth is not None, "targets", None, remedy)
+        assert self.truth is not None
+        return self.truth
+
+    @property
+    def effective_share(self) -> float:
+        """The share of the models of all chains that count, (Σ w)² / Σ w² by their number."""
+        return float(share_that_counts(1 / self.effective_models, self.shares, self.models))
+
+    def warn_if_few_count(self) -> None:
+        """Warn if fewer than half of the models count, unless their weights are as somebody asked for."""
+        share, number = self.effective_share, self.models * len(self.shares)
+        if not self.asked and share < 0.5:
+            message = f"the model average is worth {share * number:.3g} of its {number} models, since their weights"
+            message += " differ so much. Give it `effective=0.5`, which tempers the weights just so far that half of"
+            message += " them count; or `tempering`, the power of the weights: 1 leaves them as they are"
+            warnings.warn(message, stacklevel=4)
+
     def over_chains(self, values: np.ndarray) -> np.ndarray:
         """The mean of something that each chain has, by their shares."""
         return np.tensordot(self.shares, values, axes=1)
@@ -60,20 +89,37 @@ class Prediction(Stored):
         means = {f"mean.{name}": values for name, values in self.means.items()}
         points = {f"point.{name}": values for name, values in self.points._asdict().items()}
         counted = dict(effective_models=self.effective_models, models=np.asarray(self.models), shares=self.shares)
-        return means | points | counted | {"truth": self.truth}
+        counted |= dict(tempering=np.array([self.tempering]), asked=np.array([self.asked]))
+        return means | points | counted | ({} if self.truth is None else {"truth": self.truth})
 
     @classmethod
     def from_arrays(cls: type[Kind], arrays: dict[str, np.ndarray]) -> Kind:
         return cls(
             means={name[len("mean.") :]: values for name, values in arrays.items() if name.startswith("mean.")},
-            truth=arrays["truth"],
+            truth=arrays.get("truth"),
             effective_models=arrays["effective_models"],
             models=int(arrays["models"]),
             points=Points(*(arrays[f"point.{name}"] for name in Points._fields)),
             shares=arrays["shares"],
+            tempering=float(arrays.get("tempering", np.ones(1))[0]),  # files of earlier versions do not say
+            asked=bool(arrays.get("asked", np.ones(1))[0]),
         )
 
-    def _described(self, **figures: float) -> str:
-        listed = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
+    def figures(self) -> dict[str, float]:
+        """How good the average is, by name; nothing without targets."""
+        return {}
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{name} {value:.4g}" for name, value in self.figures().items())
+        listed = listed or f"{next(iter(self.means.values())).shape[1]} inputs without targets"
         worth = self.effective_models.min()
-        return f"{listed}; {self.models} models a chain, worth at least {worth:.1f} equally weighted ones"
+        power = "" if self.tempering == 1 else f" (weights to the power of {self.tempering:.2g})"
+        models = f"{self.models} models a chain, worth at least {worth:.1f} equally weighted ones{power}"
+        return f"{type(self).__name__}({listed}; {models})"
+
+
+def warn_if_few_count(results: Any) -> None:
+    """Warn if fewer than half of the models of an average count; of a list of averages, of any."""
+    for result in results if isinstance(results, list) else [results]:
+        if isinstance(result, Prediction):
+            result.warn_if_few_count()

@@ -14,7 +14,7 @@ from contourmc.predictions.model_average import ModelAverage, updated_log_mean, 
 from contourmc.predictions.prediction import Prediction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RegressionPrediction(Prediction):
     """The predictive mixture of Gaussians on the test set, over all draws of all chains."""
 
@@ -34,11 +34,12 @@ class RegressionPrediction(Prediction):
 
     @property
     def rmse(self) -> float:
-        return float(np.sqrt(np.mean((self.mean - self.truth) ** 2)))
+        return float(np.sqrt(np.mean((self.mean - self.known_truth) ** 2)))
 
     @property
     def nll(self) -> float:
         """Minus the mean log density of the mixture at the targets."""
+        _ = self.known_truth
         with np.errstate(divide="ignore"):
             log_density = self.means["log_density"] + np.log(self.shares)[:, None]
         return float(-np.mean(np.logaddexp.reduce(log_density, axis=0)))
@@ -52,11 +53,13 @@ class RegressionPrediction(Prediction):
     def coverage(self, probability: float = 0.9) -> float:
         """The share of targets in the central interval of the mixture itself; near `probability` if calibrated."""
         require(0 < probability < 1, "probability", probability, "give a number between 0 and 1")
+        _ = self.known_truth
         return float(np.mean(np.abs(self.over_chains(self.means["below"]) - 0.5) < probability / 2))
 
-    def __repr__(self) -> str:
-        figures = dict(rmse=self.rmse, nll=self.nll, best_rmse=float(np.min(self.points.best_error)))
-        return f"RegressionPrediction({self._described(**figures)})"
+    def figures(self) -> dict[str, float]:
+        if self.truth is None:
+            return {}
+        return dict(rmse=self.rmse, nll=self.nll, best_rmse=float(np.min(self.points.best_error)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,29 +73,35 @@ class RegressionAverage(ModelAverage):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.targets is None:
+            return
         shape = self.targets.shape
         column = len(shape) == 2 and shape[1] == 1
         require(len(shape) == 1 or column, "targets", f"an array of shape {shape}", "give one number for each input")
         object.__setattr__(self, "targets", jnp.ravel(self.targets))
 
     def no_means(self) -> dict[str, Array]:
-        zeros = jnp.zeros(self.targets.shape, jnp.result_type(float))
-        return dict(mean=zeros, spread=zeros, noise=zeros, log_density=zeros - jnp.inf, below=zeros)
+        zeros = jnp.zeros(self.size, jnp.result_type(float))
+        means = dict(mean=zeros, spread=zeros, noise=zeros)
+        return means if self.targets is None else means | dict(log_density=zeros - jnp.inf, below=zeros)
 
     def add_means(
         self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
     ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
         mean, variance = predicted
         for name, values in (("mean", mean), ("variance", variance)):
-            remedy = f"give a mean and a variance for each of the {len(self.targets)} targets"
-            require(values.shape == self.targets.shape, "predict", f"a {name} of shape {values.shape}", remedy)
-        away, standardised = mean - means["mean"], (self.targets - mean) / jnp.sqrt(variance)
-        log_density = -0.5 * (standardised**2 + jnp.log(2 * jnp.pi * variance))
+            remedy = f"give a mean and a variance for each of the {self.size} targets"
+            require(values.shape == (self.size,), "predict", f"a {name} of shape {values.shape}", remedy)
+        away = mean - means["mean"]
         new = dict(
             mean=updated_mean(means["mean"], mean, share),
             spread=(1 - share) * (means["spread"] + share * away**2),
             noise=updated_mean(means["noise"], variance, share),
-            log_density=updated_log_mean(means["log_density"], log_density, share),
-            below=updated_mean(means["below"], ndtr(standardised), share),
         )
+        if self.targets is None:
+            return new, jnp.asarray(jnp.nan), jnp.asarray(jnp.nan)
+        standardised = (self.targets - mean) / jnp.sqrt(variance)
+        log_density = -0.5 * (standardised**2 + jnp.log(2 * jnp.pi * variance))
+        new["log_density"] = updated_log_mean(means["log_density"], log_density, share)
+        new["below"] = updated_mean(means["below"], ndtr(standardised), share)
         return new, jnp.sqrt(jnp.mean((mean - self.targets) ** 2)), -jnp.mean(log_density)

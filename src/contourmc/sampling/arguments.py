@@ -77,8 +77,8 @@ def check_automatic(target: Target, partition: Any, step_size: Any, steps: int, 
         require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
     remedy = "a target with a state needs a kernel, such as csghmc(...)"
     require(target.init() is None, "kernel", None, remedy)
-    observations = target.mini_batch_of
-    if observations is not None:
+    observations = target.observations
+    if observations is not None and not target.exact:
         remedy = "the noise of mini-batches hides the energies by which a run tunes itself. Give a kernel, such as"
         size = "η/N, for a learning rate η of the mean loss; see docs/networks.md"
         few = "Or put all data in one batch, which needs none"

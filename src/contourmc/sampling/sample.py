@@ -8,6 +8,7 @@ from typing import Any, Literal
 from contourmc._core.progress import Progress
 from contourmc.draws.samples import Samples
 from contourmc.engine.run import Run
+from contourmc.engine.watching import OnBlock
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -35,6 +36,8 @@ def sample(
     store: bool = True,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = 60.0,
+    on_block: OnBlock | Sequence[OnBlock] | None = None,
+    block_every: float = 1.0,
 ) -> Samples:
     """Run `chains` chains of `steps` steps each and return their weighted draws.
 
@@ -60,7 +63,7 @@ def sample(
     thin: keep one draw in `thin` steps; about 10,000 draws a chain unless given, fewer of large positions, and 100
         with an `average`, which may have to predict a test set for each. Means and variances still use every step,
         unless a position has more than 16,384 numbers.
-    progress: show a progress bar; by default only on a terminal.
+    progress: show a progress bar; by default only on a terminal, and a line a minute on standard error elsewhere.
     average: what to average over the kept draws while the run goes on, for example a
         `ClassificationAverage`; the result is `Samples.average`. For a list of targets a list, with an average for
         each chain; the result is then a list too.
@@ -69,6 +72,11 @@ def sample(
         cut, and the result is the same bit for bit; with more `steps`, a run goes on beyond its end. Draws are kept
         there and not in memory. See docs/checkpoints.md.
     checkpoint_every: the least seconds between two checkpoints; one is also written whenever the stage changes.
+
+    on_block: a function that is called with the steps done and a dictionary of figures, or a list of them, such as
+        those of `cm.callbacks`: for training curves, or to end the run, which it does by returning False. The draws so
+        far are then the result, marked `interrupted`. See docs/networks.md.
+    block_every: the least seconds between two calls of it; it is also called after the last step.
 
     Ctrl-C ends the run at any stage and returns the draws so far, marked `interrupted`. A number that is not finite
     raises a `DivergenceError`, and data that cannot be read a `DataError`; both carry the draws so far. `start` gives
@@ -79,24 +87,34 @@ def sample(
         seed=seed, burn_in=burn_in, thin=thin, per_chain_init=per_chain_init, average=average, store=store,
         checkpoint=checkpoint, checkpoint_every=checkpoint_every,
     ) as run:  # fmt: skip
-        return _finished(run, progress)
+        return _finished(run, progress, on_block, block_every)
 
 
-def resume(folder: str | Path, *, steps: int | None = None, progress: bool | None = None) -> Samples:
+def resume(
+    folder: str | Path,
+    *,
+    steps: int | None = None,
+    progress: bool | None = None,
+    on_block: OnBlock | Sequence[OnBlock] | None = None,
+    block_every: float = 1.0,
+) -> Samples:
     """Go on with a run that `sample(…, checkpoint=folder)` began, here or in another process.
 
     steps: in total, to extend the run; as many as it was to make unless given.
+    progress, on_block, block_every: as for `sample`.
 
     The call is kept in the folder, pickled: resume only folders that you trust. If it could not be kept, since its
     target reads data from files or a loader, repeat the call of `sample` instead.
     """
     with start(**stored_call(folder, steps)) as run:
-        return _finished(run, progress)
+        return _finished(run, progress, on_block, block_every)
 
 
-def _finished(run: Run, progress: bool | None) -> Samples:
+def _finished(
+    run: Run, progress: bool | None, on_block: OnBlock | Sequence[OnBlock] | None, block_every: float
+) -> Samples:
     """The samples of a run, after the steps that remain."""
     if run.step < run.steps:
         with Progress(run.steps, run.chains, progress) as bar, suppress(KeyboardInterrupt):
-            run.advance(report=bar.update)
+            run.advance(report=bar.update, on_block=on_block, block_every=block_every)
     return run.samples()

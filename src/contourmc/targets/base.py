@@ -50,8 +50,8 @@ class Target(HoldsArrays, ABC):
         return None
 
     @property
-    def mini_batch_of(self) -> int | None:
-        """The number of observations, of a target that sees some of them a step; None for others."""
+    def observations(self) -> int | None:
+        """How many observations the energy is a sum over; None if it is not about data."""
         return None
 
     @abstractmethod

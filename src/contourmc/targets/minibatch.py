@@ -12,10 +12,12 @@ from contourmc._core.checks import require, require_count
 from contourmc._core.pytrees import Position
 from contourmc.targets.base import Target
 from contourmc.targets.parts import Evaluated, sum_over_parts, take_part
+from contourmc.targets.random_key import takes_key
 
 LogLikelihood = Callable[..., Any]
 LogPrior = Callable[[Any], Array]
 Augment = Callable[[PRNGKeyArray, Any], Any]
+_OF_LIKELIHOOD = 2**31 + 1  # folded into the key of a step, which `augment` may have split
 
 
 class MiniBatchTarget(Target):
@@ -28,6 +30,7 @@ class MiniBatchTarget(Target):
     state: Any
     size: int  # N
     batch_size: int  # n
+    random: bool  # whether the likelihood takes a random key
 
     @abstractmethod
     def batch(self, chosen: Any) -> tuple[Any, Bool[Array, ""] | None]:
@@ -38,8 +41,8 @@ class MiniBatchTarget(Target):
         """The shapes and types of a batch."""
 
     @property
-    def mini_batch_of(self) -> int | None:
-        return None if self.exact else self.size
+    def observations(self) -> int:
+        return self.size
 
     @property
     def steps_per_epoch(self) -> int:
@@ -64,10 +67,14 @@ class MiniBatchTarget(Target):
             batch = self.augment(key, batch)
         if part is not None:
             batch = take_part(batch, part, self.batch_size // self.batch_parts)
+        if self.random:
+            key = jax.random.fold_in(jax.random.fold_in(key, _OF_LIKELIHOOD), 0 if part is None else part)
         scale = self.size / self.batch_size
 
         def energy(position: Position) -> tuple[Float[Array, ""], Any]:
-            log_likelihoods, new_state = self._likelihood(position, state, batch)
+            # A new pytree with the same arrays: objects of NNX may be changed only where they were made.
+            here = jax.tree.map(lambda leaf: leaf, state)
+            log_likelihoods, new_state = self._likelihood(position, here, batch, key)
             return -scale * jnp.sum(log_likelihoods) - self.log_prior(position) / self.batch_parts, new_state
 
         (value, new_state), gradient = jax.value_and_grad(energy, has_aux=True)(position)
@@ -75,9 +82,10 @@ class MiniBatchTarget(Target):
         return value if fine is None else jnp.where(fine, value, jnp.nan), gradient, new_state
 
     def check_functions(self) -> None:
-        """Raise unless likelihood and prior are functions."""
+        """Raise unless likelihood and prior are functions; and see whether the likelihood takes a random key."""
         for argument in ("log_likelihood", "log_prior"):
             require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
+        object.__setattr__(self, "random", takes_key(self.log_likelihood))
 
     def check_parts(self) -> None:
         """Raise unless a batch can be divided into equal parts."""
@@ -87,7 +95,9 @@ class MiniBatchTarget(Target):
 
     def check(self, position: Any) -> None:
         """Raise unless the likelihood gives one float for each observation, and the prior a single one."""
-        returned = jax.eval_shape(lambda *given: self._likelihood(*given), position, self.state, self.batch_shapes())
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        given = position, self.state, self.batch_shapes(), key
+        returned = jax.eval_shape(lambda *given: self._likelihood(*given), *given)
         pair = isinstance(returned, tuple) and len(returned) == 2
         remedy = "with a state, return the log likelihoods and the new state"
         require(pair, "log_likelihood", returned, remedy)
@@ -105,13 +115,17 @@ class MiniBatchTarget(Target):
         scalar = getattr(prior, "shape", None) == () and jnp.issubdtype(prior.dtype, jnp.floating)
         require(scalar, "log_prior", prior, "return one float: sum over all parameters")
 
-    def _augment_keys(self, key: PRNGKeyArray, steps: Int[Array, " steps"]) -> Key[Array, " steps"] | None:
-        return None if self.augment is None else jax.vmap(jax.random.fold_in, (None, 0))(key, steps)
+    def _step_keys(self, key: PRNGKeyArray, steps: Int[Array, " steps"]) -> Key[Array, " steps"] | None:
+        """A key for each step, to augment its batch and for the likelihood; None if neither takes one."""
+        wanted = self.augment is not None or self.random
+        return jax.vmap(jax.random.fold_in, (None, 0))(key, steps) if wanted else None
 
-    def _likelihood(self, position: Position, state: Any, batch: Any) -> Any:
+    def _likelihood(self, position: Position, state: Any, batch: Any, key: PRNGKeyArray | None) -> Any:
+        """The log likelihoods, and the new state. The key is for a likelihood that takes one."""
+        given = (batch, key) if self.random else (batch,)
         if self.state is None:
-            return self.log_likelihood(position, batch), None
-        return self.log_likelihood(position, state, batch)
+            return self.log_likelihood(position, *given), None
+        return self.log_likelihood(position, state, *given)
 
 
 def _shapes(tree: Any) -> Any:

@@ -24,7 +24,8 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from n of N observations.
 
     log_likelihood: a function from the parameters and a batch to the n log likelihoods of its observations.
-        With a `state`: from the parameters, the state and a batch to the log likelihoods and the new state.
+        With a `state`: from the parameters, the state and a batch to the log likelihoods and the new state. If its last
+        parameter is called `key`, it also gets a random key, which depends on the seed, the chain and the step alone.
     log_prior: a function from the parameters to their log density, up to a constant.
     data: any pytree of arrays with one entry for each observation along the first axis, for example (x, y).
         It is put on the device once, and is an argument of the compiled program.
@@ -56,6 +57,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     snapshot_epochs: int | None = None
     batch_parts: int = 1
     size: int = field(init=False)
+    random: bool = field(init=False, repr=False)
 
     def __post_init__(self):
         self.check_functions()
@@ -72,6 +74,8 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
             )
             remedy = "batches of all the data have no noise that a snapshot could reduce"
             require(batch_size < size or self.replace, "snapshot_epochs", epochs, remedy)
+            remedy = "the energies of a likelihood with a random key are no control variate: leave snapshots out"
+            require(not self.random, "snapshot_epochs", epochs, remedy)
             object.__setattr__(self, "snapshot_epochs", epochs)
         if hasattr(self.log_likelihood, "check_data"):
             self.log_likelihood.check_data(self.data)  # type: ignore[attr-defined]
@@ -90,7 +94,8 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     @property
     def exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether every batch is all the data, as they are."""
-        return self.batch_size == self.size and not self.replace and self.augment is None and self.state is None
+        fixed = self.augment is None and self.state is None and not self.random
+        return self.batch_size == self.size and not self.replace and fixed
 
     @property
     def calls_host(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -103,7 +108,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         return state if self.snapshot_epochs is None else state.model
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> tuple[Any, Any]:
-        """The observations of each step's batch, and a key to augment it. With snapshots, a pair: these, and
+        """The observations of each step's batch, and its random key. With snapshots, a pair: these, and
         whether to take a new snapshot.
         """
         batches = self._batches(key, steps)
@@ -125,8 +130,8 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     def _batches(
         self, key: PRNGKeyArray, steps: Int[Array, " steps"]
     ) -> tuple[Int[Array, "steps batch"] | None, Key[Array, " steps"] | None]:
-        order_key, augment_key = jax.random.split(key)
-        keys = self._augment_keys(augment_key, steps)
+        order_key, other_key = jax.random.split(key)
+        keys = self._step_keys(other_key, steps)
         if self.batch_size == self.size and not self.replace and self.resident:
             return None, keys
         chosen = self._chosen(order_key, steps)
@@ -159,10 +164,12 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         return jax.eval_shape(self.batch, jax.ShapeDtypeStruct((self.batch_size,), jnp.int32))[0]
 
     def energy(self, position: Position) -> Float[Array, ""]:
-        """The energy on all the data, not augmented, with the initial state."""
+        """The energy on all the data, not augmented, with the initial state; for a likelihood that takes a random key,
+        with one that is always the same.
+        """
         if isinstance(self.data, HostData):
             return jnp.sum(self.energies(position, self.state)) - self.log_prior(position)
-        log_likelihoods, _ = self._likelihood(position, self.state, self.data)
+        log_likelihoods, _ = self._likelihood(position, self.state, self.data, jax.random.key(0))
         return -jnp.sum(log_likelihoods) - self.log_prior(position)
 
     def energies(self, position: Position, state: Any) -> Float[Array, " size"]:
@@ -170,7 +177,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
 
         def of_batch(chosen: Int[Array, " batch"]) -> Float[Array, " batch"]:
             batch, fine = self.batch(chosen)
-            energies = -self._likelihood(position, state, batch)[0]
+            energies = -self._likelihood(position, state, batch, jax.random.key(0))[0]
             return energies if fine is None else jnp.where(fine, energies, jnp.nan)
 
         places = jnp.arange(-(-self.size // self.batch_size) * self.batch_size)

@@ -58,6 +58,7 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     prefetch: int = 2
     batch_parts: int = 1
     batch_size: int = field(init=False)
+    random: bool = field(init=False, repr=False)
 
     def __post_init__(self):
         self.check_functions()
@@ -77,8 +78,8 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     def prepare(
         self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]
     ) -> tuple[Int[Array, " steps"], Key[Array, " steps"] | None]:
-        """The number of the batch of each step, and a key to augment it."""
-        return steps, self._augment_keys(jax.random.split(key)[1], steps)
+        """The number of the batch of each step, and its random key."""
+        return steps, self._step_keys(jax.random.split(key)[1], steps)
 
     def batch(self, chosen: Int[Array, ""]) -> tuple[Any, Bool[Array, ""] | None]:
         return self._data.fetch(chosen)

@@ -31,12 +31,12 @@ class WrappedTarget(Target, arrays=("target",)):
     def view(self) -> View | None:
         return self.target.view
 
-    @property
-    def mini_batch_of(self) -> int | None:
-        return self.target.mini_batch_of
-
     def starts(self, keys: Array) -> Position | None:
         return self.target.starts(keys)
+
+    @property
+    def observations(self) -> int | None:
+        return self.target.observations
 
     def init(self) -> Any:
         return self.target.init()

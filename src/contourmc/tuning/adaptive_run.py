@@ -130,6 +130,14 @@ class AdaptiveRun(Run):
         run = self._now[1]
         return "" if run is None else run.failure
 
+    def figures(self) -> dict[str, float]:
+        run = self._now[1]
+        return {} if run is None else run.figures()
+
+    def average_figures(self) -> dict[str, float]:
+        run = self._now[1]
+        return {} if run is None else run.average_figures()
+
     def advance_to(self, step: int, report: Report | None) -> None:
         while self.step < step and not self.failure:
             state, run = self._now
