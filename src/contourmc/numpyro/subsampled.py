@@ -18,13 +18,17 @@ class SubsampledEnergy(Target):
     """−log density of a model whose plates draw a subsample with a random key; NumPyro scales up its likelihood.
 
     energy: from a position and a key.
-    observations: the size of the largest subsampled plate.
+    size: that of the largest subsampled plate.
     """
 
     functions: ClassVar[tuple[str, ...]] = ("energy", "model")
     energy: Callable[[Any, PRNGKeyArray], Array]
     model: NumPyroModel
-    observations: int  # pyright: ignore[reportIncompatibleMethodOverride]
+    size: int
+
+    @property
+    def observations(self) -> int:
+        return self.size
 
     @property
     def view(self) -> View:

@@ -169,11 +169,12 @@ def draw(images: ImageSet, records: list[Record]) -> "Figure":
     shown = [record for group in longest for record in group]
     ends = [100 * record["results"]["last_point"]["accuracy"] for record in shown]
     left.set(xlabel="epoch", ylabel="test accuracy, %", title="Single models (dots), and their average so far (lines)")
-    left.set_ylim(min(ends) - 8, None)
+    left.set_ylim(min(ends) - 12, None)
     right.set(xlabel="confidence of the average", ylabel="accuracy", title="Reliability of the model averages")
     for panel in (left, right):
         panel.spines[["top", "right"]].set_visible(False)
-        panel.legend(frameon=False, fontsize=8)
+    left.legend(loc="lower center", ncols=2, framealpha=0.9, edgecolor="none", fontsize=8)
+    right.legend(frameon=False, fontsize=8)
     figure.suptitle(f"{' and '.join(_networks(shown))} on {images.title}", fontweight="bold")
     return figure
 
