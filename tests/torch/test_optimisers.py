@@ -228,7 +228,8 @@ def test_csgld_finds_the_masses_that_sgld_does_not():
     """Masses 0.3 and 0.7 at a distance of 8σ, from the lesser: SGLD stays there, and has 0 of the other.
 
     θ is learnt for 5,000 steps and then frozen for 8,000, which cross about 500 times. The weights are heavy-tailed: of
-    seeds 0 to 7 seven gave 0.68 to 0.81, and one 0.35. This is seed 0, within 0.15.
+    eight seeds seven gave 0.68 to 0.81, and one 0.35, a standard deviation of 0.14. That of the mean of two is 0.1, and
+    0.3 is three of these.
     """
     means, log_masses = torch.tensor([-4.0, 4.0]), torch.log(torch.tensor([0.3, 0.7]))
 
@@ -246,12 +247,15 @@ def test_csgld_finds_the_masses_that_sgld_does_not():
 
     x = torch.nn.Parameter(torch.tensor([-4.0]))
     assert share_on_the_right(SGLD([x], lr=0.2, data_size=1), x, 2000) < 0.01
-    x = torch.nn.Parameter(torch.tensor([-4.0]))
     settings = dict(lr=0.2, data_size=1, partition=cm.Partition(low=1.2, width=0.6, bins=15))
-    learning = CSGLD([x], **settings, omega=cm.Polynomial(scale=10.0, power=0.6, offset=100.0), seed=0)
-    share_on_the_right(learning, x, 5000)
-    frozen = CSGLD([x], **settings, theta=learning.theta.numpy(), seed=100)
-    assert share_on_the_right(frozen, x, 8000) == pytest.approx(0.7, abs=0.15)
+    shares = []
+    for seed in range(2):
+        x = torch.nn.Parameter(torch.tensor([-4.0]))
+        learning = CSGLD([x], **settings, omega=cm.Polynomial(scale=10.0, power=0.6, offset=100.0), seed=seed)
+        share_on_the_right(learning, x, 5000)
+        frozen = CSGLD([x], **settings, theta=learning.theta.numpy(), seed=100 + seed)
+        shares.append(share_on_the_right(frozen, x, 8000))
+    assert np.mean(shares) == pytest.approx(0.7, abs=0.3)
 
 
 class OnTheDevice(CSGHMC):
