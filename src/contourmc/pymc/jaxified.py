@@ -37,7 +37,7 @@ def _import_compiler() -> Callable[..., Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from pymc.sampling.jax import get_jaxified_graph
+            from pymc.sampling.jax import get_jaxified_graph  # pyright: ignore[reportMissingImports]
     finally:
         if flags is None:
             os.environ.pop("XLA_FLAGS", None)

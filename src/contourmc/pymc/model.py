@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from pymc.backends.arviz import find_observations
-from pymc.initial_point import make_initial_point_fn
-from pymc.pytensorf import rvs_in_graph
-from pytensor.graph.replace import clone_replace
+from pymc.backends.arviz import find_observations  # pyright: ignore[reportMissingImports]
+from pymc.initial_point import make_initial_point_fn  # pyright: ignore[reportMissingImports]
+from pymc.pytensorf import rvs_in_graph  # pyright: ignore[reportMissingImports]
+from pytensor.graph.replace import clone_replace  # pyright: ignore[reportMissingImports]
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import Position

@@ -35,9 +35,13 @@ class Bridge(NamedTuple):
 
     @property
     def reference_error(self) -> float:
-        """The standard error of log Z that comes from the draws of the reference, from the spread of the sets."""
+        """The standard error of log Z that comes from the draws of the reference, from the spread of the n sets.
+
+        That of few is itself uncertain, and the error larger by √((n − 1)/(n − 3)), as Student's distribution has it.
+        """
         means = np.exp(self.upper - self.upper.max()).mean(axis=1)
-        return float(means.std(ddof=1) / means.mean() / len(means) ** 0.5)
+        few = max(len(means) - 1, 3) / max(len(means) - 3, 1)
+        return float(means.std(ddof=1) / means.mean() / len(means) ** 0.5 * few**0.5)
 
 
 def bridge(
