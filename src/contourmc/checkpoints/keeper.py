@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -110,7 +110,9 @@ class FolderKeeper(Keeper):
         try:
             self._save(run, wait=True)
         finally:
-            self._states.close()
+            # If the folder is gone, `_save` has said so, and what was being written to it fails as well.
+            with nullcontext() if self._folder.path.exists() else suppress(Exception):
+                self._states.close()
 
     def _after_segment(
         self, run: Run, report: Report | None, termination: Termination, stage: str, step: int, note: str
