@@ -25,3 +25,10 @@ def untyped():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def double_precision():
+    """Everything in float64."""
+    with jax.enable_x64(True):
+        yield

@@ -9,14 +9,6 @@ from contourmc.flattening.rules import Biased, Scalable, as_rule, learn, learn_t
 from contourmc.flattening.theta import LogTheta, at_bin, log_theta, normalised
 
 
-@pytest.fixture
-def x64():
-    before = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
-
-
 def random_theta(bins, seed=0):
     return jnp.asarray(np.random.default_rng(seed).dirichlet(np.ones(bins)), jnp.result_type(float))
 
@@ -59,7 +51,7 @@ def test_learning_is_the_papers_formula(rho):
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-@pytest.mark.usefixtures("x64")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("rho", [0.0, 1.0])
 def test_learning_changes_theta_by_the_papers_formula(rho):
     """The same for the change itself, which float32 cannot show for a small ω: to 1e-5 of it."""

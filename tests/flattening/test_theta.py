@@ -14,14 +14,6 @@ SCHEMES = ["smooth", "left", "centred", "right"]
 PARTITION = Partition(low=2.0, width=0.5, bins=12)  # edges 2, 2.5, … 7
 
 
-@pytest.fixture
-def x64():
-    before = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
-
-
 def random_theta(bins, seed=0):
     return jnp.asarray(np.random.default_rng(seed).dirichlet(np.ones(bins)), jnp.result_type(float))
 

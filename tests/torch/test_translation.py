@@ -3,31 +3,20 @@
 import contextlib
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.test_extending import Counting, SignedLangevin
 from tests.torch import reference_path as conformance
 from tests.torch.reference_path import KERNELS, PARTITION, SETTINGS, STEP_SIZE, Path, difference, reference
 
 import contourmc as cm
 from contourmc._core import operations
 from contourmc._core.straight_line import UnknownOperationError
-from contourmc.flattening.rules import Rule
-from contourmc.kernels.dynamics import IncrementalDynamics, add_noise
-from contourmc.kernels.sgld import SGLDState
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 DATA = 50  # N: the loss is the energy over N, and the learning rate N times the step size
-
-
-@pytest.fixture
-def x64():
-    before = jax.config.read("jax_enable_x64")
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 def follow(kernel, noise, decay=0.0):
@@ -61,7 +50,7 @@ def follow(kernel, noise, decay=0.0):
     return Path(None, *map(np.array, zip(*rows, strict=True)), theta)
 
 
-@pytest.mark.usefixtures("x64")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize(("name", "settings"), SETTINGS)
 def test_the_path_is_that_of_jax(name, settings):
     """1,000 steps with the same noise, in 64 bits: 1e-8 leaves room for rounding errors of 1e-16 to grow."""
@@ -71,7 +60,7 @@ def test_the_path_is_that_of_jax(name, settings):
     assert difference(path, follow(KERNELS[name](**settings), path.noise)) < 1e-8
 
 
-@pytest.mark.usefixtures("x64")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("name", KERNELS)
 def test_weight_decay_is_a_part_of_the_energy(name):
     """To 1e-5: ‖x‖² is summed up in 32 bits."""
@@ -100,7 +89,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.usefixtures("x64")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize("operation", BROKEN)
 def test_one_wrong_sign_is_noticed(operation, monkeypatch):
     kernel = KERNELS["csgld"]()
@@ -111,40 +100,21 @@ def test_one_wrong_sign_is_noticed(operation, monkeypatch):
 
 
 @dataclass(frozen=True)
-class Signed(IncrementalDynamics):
-    """x ← x − ε tanh(∇U) + √(2τε) w: not linear in the gradient."""
-
-    def init(self, position):
-        return SGLDState(position, jnp.zeros((), jnp.int32))
-
-    def displace(self, inputs, state, gradient):
-        drift = jax.tree.map(lambda g: -inputs.step_size * jnp.tanh(g), gradient)
-        return add_noise(drift, inputs.noise), state._replace(steps=state.steps + 1)
-
-
-@dataclass(frozen=True)
-class Counting(Rule):
-    """w = 1."""
-
-    def gain(self, theta, index, log_weight):
-        return jnp.zeros_like(log_weight)
-
-    def visit_power(self, zeta):
-        return 1.0
-
-
-@dataclass(frozen=True)
-class Clipped(Signed):
+class Clipped(SignedLangevin):
     """A step of a length that does not depend on the gradient's: it mixes the parameters."""
 
     def displace(self, inputs, state, gradient):
         return -inputs.step_size * gradient / jnp.sqrt(jnp.sum(gradient**2)), state
 
 
-@pytest.mark.usefixtures("x64")
+@pytest.mark.usefixtures("double_precision")
 @pytest.mark.parametrize(
     "kernel",
-    [Signed(STEP_SIZE), cm.contour(Signed(STEP_SIZE), PARTITION), cm.csgld(STEP_SIZE, PARTITION, rule=Counting())],
+    [
+        SignedLangevin(STEP_SIZE),
+        cm.contour(SignedLangevin(STEP_SIZE), PARTITION),
+        cm.csgld(STEP_SIZE, PARTITION, rule=Counting()),
+    ],
     ids=["dynamics", "dynamics under a contour", "rule"],
 )
 def test_a_dynamics_and_a_rule_of_ones_own_are_translated(kernel):
