@@ -228,7 +228,7 @@ def test_csgld_finds_the_masses_that_sgld_does_not():
 
     θ is learnt for 5,000 steps and then frozen for 8,000, which cross about 500 times. The weights are heavy-tailed: of
     eight seeds seven gave 0.68 to 0.81, and one 0.35, a standard deviation of 0.14. That of the mean of two is 0.1, and
-    0.3 is three of these.
+    0.3 is three of these. It tells CSGLD from SGLD, and not weights from none: for that there is test_translation.py.
     """
     means, log_masses = torch.tensor([-4.0, 4.0]), torch.log(torch.tensor([0.3, 0.7]))
 
