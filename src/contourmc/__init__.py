@@ -8,8 +8,9 @@ from contourmc._core.processes import distributed
 from contourmc.data.data_error import DataError, EnergyError
 from contourmc.draws.samples import Samples
 from contourmc.engine.run import DivergenceError, OutOfMemoryError, Run
+from contourmc.flattening.following import Following
 from contourmc.flattening.partition import Partition
-from contourmc.flattening.rules import Biased, Original, Rule, Scalable
+from contourmc.flattening.rules import Biased, Original, Rule, Scalable, Visits
 from contourmc.kernels.adjusted import adjusted
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.basin_shapes import basin_shapes
@@ -56,6 +57,7 @@ __all__ = [
     "EnergyError",
     "ExactEnergy",
     "ExponentialDecay",
+    "Following",
     "GaussianLikelihood",
     "GaussianPrior",
     "HeteroscedasticLikelihood",
@@ -74,6 +76,7 @@ __all__ = [
     "Scalable",
     "StreamedPosterior",
     "Target",
+    "Visits",
     "adjusted",
     "basin_shapes",
     "callbacks",

@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from contourmc._core.gradient_terms import of_each_term
 from contourmc._core.info import Info
 from contourmc._core.layout import Layout
 from contourmc._core.pytrees import Position
@@ -29,7 +30,7 @@ class VectorTarget(WrappedTarget):
 
     def evaluate_from(self, inputs: Any, position: Position, state: Any) -> tuple[Float[Array, ""], Position, Any]:
         energy, gradient, state = self.target.evaluate_from(inputs, self.layout.to_position(position), state)
-        return energy, self.layout.to_vector(gradient), state
+        return energy, of_each_term(self.layout.to_vector, gradient), state
 
 
 @dataclass(frozen=True, eq=False)

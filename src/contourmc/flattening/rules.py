@@ -4,8 +4,8 @@ With J the bin of the point, ω the step size and w the gain of the rule,
 
     θ(i) ← θ(i) + ω·w·(1[i = J] − θ(i)).
 
-A rule is an object with a `gain` and an `update`. Three are defined here, with the names `original`, `biased` and
-`scalable`. To add one, subclass `Rule` and give an instance of it to a contour kernel.
+A rule is an object with a `gain` and an `update`. Four are defined here, with the names `original`, `biased`,
+`scalable` and `visits`. To add one, subclass `Rule` and give an instance of it to a contour kernel.
 """
 
 import math
@@ -97,7 +97,20 @@ class Scalable(Rule):
         return 0.0
 
 
-RULES: dict[str, Rule] = {"original": Original(), "biased": Biased(), "scalable": Scalable()}
+@dataclass(frozen=True)
+class Visits(Rule):
+    """w = 1: then θ(i) is the share of visits to bin i. With the weights Ψ^ζ these are the shares of well-tempered
+    metadynamics, ∝ (∫_{bin i} π)^{1/(1+ζ)}: part of the way to a flat histogram, and never beyond what was visited.
+    """
+
+    def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
+        return jnp.zeros_like(log_weight)
+
+    def visit_power(self, zeta: float) -> float:
+        return 1.0
+
+
+RULES: dict[str, Rule] = {"original": Original(), "biased": Biased(), "scalable": Scalable(), "visits": Visits()}
 
 
 def as_rule(rule: Rule | str) -> Rule:

@@ -12,6 +12,7 @@ class Flattening:
     fixed: whether θ was fixed and the same for all chains, so that weights can be compared between chains.
     temperature: τ, to which the weights lead: weighted draws are those of e^{−U/τ}; None if it changes along the run.
     automatic: whether the run chose the partition by itself.
+    following: whether the bins follow the energies: they are then those of (smoothed energy − mean) / spread.
     """
 
     partition: Partition
@@ -19,3 +20,4 @@ class Flattening:
     fixed: bool
     temperature: float | None = None
     automatic: bool = False
+    following: bool = False

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
+from contourmc._core.gradient_terms import GradientTerms
 from contourmc._core.info import Info
 from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position
@@ -117,6 +118,8 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
         gradient: Position,
         flatten: Flatten = unflattened,
     ) -> tuple[AdjustedState, Info]:
+        remedy = "a Metropolis test needs all of the energy: leave flatten_by out, or take sghmc(...)"
+        require(not isinstance(gradient, GradientTerms), "flatten_by", "data", remedy)
         here, there = self.ends(state, energy, flatten)
         return self.decide(inputs, state, gradient, here, there, self.flight(state, gradient, there))
 

@@ -98,6 +98,10 @@ class Kernel(HoldsArrays, ABC):
         """
         return None
 
+    def found(self, states: Any) -> dict[str, Any]:
+        """What a kernel that adapts itself has found, as plain data, from the stacked states of all chains."""
+        return {}
+
     def settle(self, state: Any) -> Any:
         """The same state without the rounding errors that build up over many steps; called once a block."""
         return state

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -12,53 +11,28 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from contourmc._core.checks import require, require_number
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
+from contourmc.flattening.following import Following
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.rules import Rule, as_rule
 from contourmc.flattening.summary import Flattening
-from contourmc.flattening.theta import LogTheta, Scheme, at_bin, interpolate, log_theta, normalised
-from contourmc.kernels.base import Kernel, chain_axes
-from contourmc.kernels.dynamics import Flatten, Flattenable, IncrementalDynamics
+from contourmc.flattening.theta import LogTheta, Scheme, at_bin, interpolate
+from contourmc.kernels.base import chain_axes
+from contourmc.kernels.dynamics import Flatten, Flattenable
+from contourmc.kernels.flattened import ContourInputs, ContourState, FlattenedKernel, one_more, start_theta
+from contourmc.kernels.following_contour import FollowingContour
 from contourmc.kernels.schedules import Number, Polynomial, Schedule, check_schedule, evaluate
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
 
 Weights = Literal["continuous", "step"]
-RuleOrName = Rule | Literal["original", "biased", "scalable"]
+RuleOrName = Rule | Literal["original", "biased", "scalable", "visits"]
+Bins = Partition | Following | Literal["auto"]
 
 DEFAULT_OMEGA = Polynomial(scale=1.0, power=0.6, offset=100.0)
 
 
-class ContourState(NamedTuple):
-    """dynamics: the state of the underlying dynamics.
-    theta: log θ, what has been learnt of the energy bins.
-    visits: how many steps started in each bin.
-    """
-
-    dynamics: Any
-    theta: LogTheta
-    visits: Int[Array, " bins"]
-
-    @property
-    def position(self) -> Position:
-        return self.dynamics.position
-
-    @property
-    def steps(self) -> Int[Array, ""]:
-        return self.dynamics.steps
-
-    def at(self, position: Position) -> "ContourState":
-        return self._replace(dynamics=self.dynamics.at(position))
-
-
-class ContourInputs(NamedTuple):
-    """dynamics: what the dynamics needs.  log_omega: log ω_k, or None when θ is known."""
-
-    dynamics: Any
-    log_omega: Float[Array, "..."] | None
-
-
 @dataclass(frozen=True)
-class Contour(Kernel, arrays=("dynamics", "partition")):
+class Contour(FlattenedKernel, arrays=("dynamics", "partition")):
     """A dynamics whose gradient is multiplied by 1 + ζτ·s(U), while θ is learnt.
 
     At x_k, with its energy and gradient: weigh x_k by Ψ^ζ, move by the multiplied gradient, and learn θ from its bin.
@@ -72,6 +46,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
         `original`  w = the weight of x_k; θ(i) → ∫_{bin i} π.
         `biased`    adds the high-order term ω²ρ·1[i ≥ J] for large ζ, where w vanishes; ρ = 1, or `Biased(rho=…)`.
         `scalable`  w = θ(J); θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant: for large ζ and deep networks.
+        `visits`    w = 1; θ(i) → (∫_{bin i} π)^{1/(1+ζ)}, the share of visits, as in well-tempered metadynamics.
     weights: `continuous` weighs by Ψ^ζ(U(x)), which matches what the chain samples; `step` by θ^ζ(J), as in the
         paper, which leaves a bias that no number of steps removes.
     theta: the probabilities of the bins if they are known; then nothing is learnt (KSGLD).
@@ -96,7 +71,7 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
             isinstance(self.partition, Partition),
             "partition",
             self.partition,
-            "give Partition(low=…, width=…, bins=…)",
+            'give Partition(low=…, width=…, bins=…), or "auto" for mini-batches',
         )
         require_number("zeta", self.zeta, "the flattening ζ must be 0 or more", positive=False)
         object.__setattr__(self, "rule", as_rule(self.rule))
@@ -115,87 +90,41 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
             object.__setattr__(self, "theta", tuple(theta.tolist()))
 
     @property
-    def interacting(self) -> bool:
-        return self.shared
-
-    @property
-    def elementwise(self) -> bool:
-        return self.dynamics.elementwise
-
-    @property
     def flattening(self) -> Flattening:
         power, temperature = as_rule(self.rule).visit_power(float(self.zeta)), self.dynamics.temperature
         constant = None if callable(temperature) else float(temperature)
         return Flattening(self.partition, power, fixed=self._omega is None, temperature=constant)
 
-    def draw(self, state: ContourState) -> Position:
-        return self.dynamics.draw(state.dynamics)
-
     def init(self, position: Position) -> ContourState:
         bins = self.partition.bins
         probabilities = np.full(bins, 1 / bins) if self.theta is None else np.asarray(self.theta)
-        theta = log_theta(jnp.asarray(probabilities, jnp.result_type(float)))
-        return ContourState(self.dynamics.init(position), normalised(theta), jnp.zeros(bins, jnp.int32))
+        return ContourState(self.dynamics.init(position), start_theta(probabilities), jnp.zeros(bins, jnp.int32))
 
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> ContourInputs:
         dynamics = self.dynamics.prepare(key, position, steps)
         omega = self._omega
         return ContourInputs(dynamics, None if omega is None else jnp.log(evaluate(omega, steps)))
 
-    def move(
-        self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
-    ) -> tuple[ContourState, Info]:
-        energy, flatten = self._flattened(inputs, state.theta, energy)
-        dynamics, info = self.dynamics.move(inputs.dynamics, state.dynamics, energy, gradient, flatten)
-        return self._learnt(inputs, state, dynamics, info)
-
-    def increment(
-        self, inputs: ContourInputs, state: ContourState, energy: Array, gradient: Position
-    ) -> tuple[Position, ContourState, Info]:
-        """What a step adds to the position, the state after it (except for its position), and its info.
-
-        For loops that hold the position themselves; the dynamics must be `IncrementalDynamics`.
-        """
-        remedy = "its steps are not increments of the position; use sgld(...), sghmc(...) or langevin(...)"
-        require(isinstance(self.dynamics, IncrementalDynamics), "dynamics", self.dynamics, remedy)
-        assert isinstance(self.dynamics, IncrementalDynamics)
-        energy, flatten = self._flattened(inputs, state.theta, energy)
-        added, dynamics, info = self.dynamics.increment(inputs.dynamics, state.dynamics, energy, gradient, flatten)
-        return added, *self._learnt(inputs, state, dynamics, info)
-
-    def _flattened(self, inputs: ContourInputs, theta: LogTheta, energy: Array) -> tuple[Array, Flatten]:
-        """The energy in the precision of θ, and the flattening by θ."""
-
+    def begin_step(
+        self, inputs: ContourInputs, state: ContourState, energy: Array
+    ) -> tuple[ContourState, Array, Flatten]:
         def flatten(energy: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-            log_weight, slope = self._weigh(theta, energy)
+            log_weight, slope = self._weigh(state.theta, energy)
             return log_weight, 1 + self.zeta * inputs.dynamics.temperature * slope
 
-        return energy.astype(theta.levels.dtype), flatten
+        return state, energy.astype(state.theta.levels.dtype), flatten
 
-    def _learnt(
-        self, inputs: ContourInputs, state: ContourState, dynamics: Any, info: Info
-    ) -> tuple[ContourState, Info]:
-        """The state after a step of the dynamics, with θ learnt from the bin in which the step began."""
+    def learn(self, inputs: ContourInputs, state: ContourState, info: Info) -> tuple[ContourState, Info]:
         theta, index = state.theta, self.partition.index(info.energy)
         if inputs.log_omega is not None:
             rule = as_rule(self.rule)
             gain = rule.gain(theta, index, info.log_weight)
             theta = rule.update(theta, index, gain, inputs.log_omega, chain_axes() if self.shared else None)
-        visits = _increment(state.visits, index)
-        return ContourState(dynamics, theta, visits), info._replace(bin=index)
+        return state._replace(theta=theta, visits=one_more(state.visits, index)), info._replace(bin=index)
 
-    def settle(self, state: ContourState) -> ContourState:
-        dynamics = self.dynamics.settle(state.dynamics)
-        theta = state.theta if self._omega is None else normalised(state.theta)
-        return state._replace(dynamics=dynamics, theta=theta)
-
-    def virial(
-        self, inputs: ContourInputs, state: ContourState, gradient: Position, centre: Position | None
-    ) -> Float[Array, ""] | None:
-        return self.dynamics.virial(inputs.dynamics, state.dynamics, gradient, centre)
-
-    def watched(self, state: ContourState) -> Any:
-        return self.dynamics.watched(state.dynamics)
+    @property
+    def learns(self) -> bool:
+        return self._omega is not None
 
     @property
     def _omega(self) -> Schedule | None:
@@ -210,14 +139,9 @@ class Contour(Kernel, arrays=("dynamics", "partition")):
         return self.zeta * log_psi, slope
 
 
-def _increment(counts: Int[Array, " bins"], index: Int[Array, ""]) -> Int[Array, " bins"]:
-    count = jax.lax.dynamic_index_in_dim(counts, index, keepdims=False)
-    return jax.lax.dynamic_update_index_in_dim(counts, count + 1, index, axis=0)
-
-
 def contour(
     dynamics: Flattenable,
-    partition: Partition,
+    partition: Bins,
     *,
     zeta: Number = 1.0,
     omega: Schedule | None = DEFAULT_OMEGA,
@@ -226,17 +150,24 @@ def contour(
     weights: Weights = "continuous",
     theta: Sequence[float] | np.ndarray | None = None,
     shared: bool = False,
-) -> Contour:
-    """Flatten any dynamics; the settings are explained at `Contour`."""
-    return Contour(
-        dynamics, partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights, theta=theta,
-        shared=shared,
-    )  # fmt: skip
+) -> FlattenedKernel:
+    """Flatten any dynamics; the settings are explained at `Contour`.
+
+    partition: the energy bins; or "auto", or `Following(...)`, for bins that find themselves on mini-batches.
+    """
+    settings: dict[str, Any] = dict(zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights, theta=theta)
+    if not isinstance(partition, Following) and not (isinstance(partition, str) and partition == "auto"):
+        return Contour(dynamics, partition, shared=shared, **settings)
+    usual = Contour.__dataclass_fields__
+    for name, value in settings.items():
+        same = value is usual[name].default or (np.ndim(value) == 0 and value == usual[name].default)
+        require(bool(same), name, value, "bins that follow the energies choose it by themselves: leave it out")
+    return FollowingContour(dynamics, Following() if isinstance(partition, str) else partition, shared=shared)
 
 
 def csgld(
     step_size: Schedule,
-    partition: Partition,
+    partition: Bins,
     *,
     temperature: Schedule = 1.0,
     zeta: Number = 1.0,
@@ -246,9 +177,9 @@ def csgld(
     weights: Weights = "continuous",
     theta: Sequence[float] | np.ndarray | None = None,
     shared: bool = False,
-) -> Contour:
-    """Contour SGLD; the settings are explained at `Contour`."""
-    return Contour(
+) -> FlattenedKernel:
+    """Contour SGLD; the settings are explained at `contour` and `Contour`."""
+    return contour(
         SGLD(step_size, temperature), partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights,
         theta=theta, shared=shared,
     )  # fmt: skip
@@ -256,7 +187,7 @@ def csgld(
 
 def csghmc(
     step_size: Schedule,
-    partition: Partition,
+    partition: Bins,
     *,
     temperature: Schedule = 1.0,
     momentum: Number = 0.9,
@@ -267,9 +198,9 @@ def csghmc(
     weights: Weights = "continuous",
     theta: Sequence[float] | np.ndarray | None = None,
     shared: bool = False,
-) -> Contour:
-    """Contour SGHMC; the settings are explained at `Contour`."""
-    return Contour(
+) -> FlattenedKernel:
+    """Contour SGHMC; the settings are explained at `contour` and `Contour`."""
+    return contour(
         SGHMC(step_size, temperature, momentum), partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule,
         weights=weights, theta=theta, shared=shared,
     )  # fmt: skip

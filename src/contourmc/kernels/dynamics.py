@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import is_known
+from contourmc._core.gradient_terms import Gradient, multiplied, whole
 from contourmc._core.info import Info
 from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position, position_size
@@ -118,23 +119,22 @@ class IncrementalDynamics(Dynamics):
         """
 
     def increment(
-        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+        self, inputs: Any, state: Any, energy: Array, gradient: Gradient, flatten: Flatten = unflattened
     ) -> tuple[Position, Any, Info]:
         """What a step adds to the position, the state after it (except for its position), and its info."""
         info = describe_point(energy, flatten)
-        flattened = jax.tree.map(lambda g: info.multiplier.astype(g.dtype) * g, gradient)
-        added, state = self.displace(inputs, state, flattened)
+        added, state = self.displace(inputs, state, multiplied(gradient, info.multiplier))
         return added, state, info
 
-    def virial(self, inputs: Any, state: Any, gradient: Position, centre: Position | None) -> Float[Array, ""] | None:
+    def virial(self, inputs: Any, state: Any, gradient: Gradient, centre: Position | None) -> Float[Array, ""] | None:
         if callable(self.temperature) or self._cold:
             return None
         away = state.position if centre is None else jax.tree.map(jnp.subtract, state.position, centre)
-        products = [jnp.sum(x * g) for x, g in zip(*map(jax.tree.leaves, (away, gradient)), strict=True)]
+        products = [jnp.sum(x * g) for x, g in zip(*map(jax.tree.leaves, (away, whole(gradient))), strict=True)]
         return sum(products, jnp.zeros(())) / (position_size(away) * inputs.temperature)
 
     def move(
-        self, inputs: Any, state: Any, energy: Array, gradient: Position, flatten: Flatten = unflattened
+        self, inputs: Any, state: Any, energy: Array, gradient: Gradient, flatten: Flatten = unflattened
     ) -> tuple[Any, Info]:
         added, state, info = self.increment(inputs, state, energy, gradient, flatten)
         return state.at(jax.tree.map(jnp.add, state.position, added)), info

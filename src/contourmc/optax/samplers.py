@@ -8,10 +8,9 @@ import optax
 from jaxtyping import Array
 
 from contourmc._core.checks import require_number
-from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import Scheme
 from contourmc.kernels import contour
-from contourmc.kernels.contour import DEFAULT_OMEGA, RuleOrName, Weights
+from contourmc.kernels.contour import DEFAULT_OMEGA, Bins, RuleOrName, Weights
 from contourmc.kernels.schedules import Number, Schedule
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
@@ -50,7 +49,7 @@ def sghmc(
 
 def csgld(
     learning_rate: LearningRate,
-    partition: Partition,
+    partition: Bins,
     *,
     data_size: Number,
     temperature: Schedule = 1.0,
@@ -73,7 +72,7 @@ def csgld(
 
 def csghmc(
     learning_rate: LearningRate,
-    partition: Partition,
+    partition: Bins,
     *,
     data_size: Number,
     temperature: Schedule = 1.0,

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from contourmc._core.checks import is_known, require, require_number
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
-from contourmc.kernels.contour import Contour
 from contourmc.kernels.dynamics import IncrementalDynamics
+from contourmc.kernels.flattened import FlattenedKernel
 from contourmc.kernels.schedules import Number
 
 
@@ -29,7 +29,11 @@ class SamplerState(NamedTuple):
 
 
 def sampler(
-    kernel: Contour | IncrementalDynamics, *, data_size: Number, weight_decay: Number = 0.0, seed: int | Array = 0
+    kernel: FlattenedKernel | IncrementalDynamics,
+    *,
+    data_size: Number,
+    weight_decay: Number = 0.0,
+    seed: int | Array = 0,
 ) -> optax.GradientTransformationExtraArgs:
     """A kernel as an Optax transformation, on a mean loss L(x) of N observations.
 
@@ -47,8 +51,8 @@ def sampler(
     `update(gradients, state, parameters, value=loss)` needs the parameters for a weight decay, and the loss for a
     contour kernel. If the loss is not finite, neither are the updates.
     """
-    flattened = isinstance(kernel, Contour)
-    moved = kernel.dynamics if isinstance(kernel, Contour) else kernel
+    flattened = isinstance(kernel, FlattenedKernel)
+    moved = kernel.dynamics if isinstance(kernel, FlattenedKernel) else kernel
     remedy = "its steps are not increments of the parameters; use sgld, sghmc, langevin, or contour over one of them"
     require(isinstance(moved, IncrementalDynamics), "kernel", kernel, remedy)
     require_number("data_size", data_size, "give the number of observations in the training set", positive=True)

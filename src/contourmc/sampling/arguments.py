@@ -58,10 +58,11 @@ def as_averages(average: Any, listed: bool) -> list[Average]:
     return given
 
 
-def check_lists(count: int, averages: Any, kernel: Kernel | None, chains: int | None) -> None:
+def check_lists(count: int, averages: Any, kernel: Kernel | None, learning_rate: Any, chains: int | None) -> None:
     """Raise unless a list of `count` targets comes with a kernel, and with the same number of chains and averages."""
     require(count > 0, "target", [], "a list needs at least one target")
-    require(kernel is not None, "kernel", kernel, "a list of targets needs a kernel, such as csgld(...)")
+    remedy = "a list of targets needs a kernel, such as csgld(...), or a learning_rate"
+    require(kernel is not None or learning_rate is not None, "kernel", kernel, remedy)
     remedy = f"there are {count} targets in the list, one for each chain"
     require(chains is None or chains == count, "chains", chains, f"{remedy}: give as many chains, or leave it out")
     given = len(averages) if isinstance(averages, Sequence) else type(averages).__name__
@@ -75,14 +76,14 @@ def check_automatic(target: Target, partition: Any, step_size: Any, steps: int, 
     given = not (isinstance(step_size, str) and step_size == "auto")
     if given:
         require_number("step_size", step_size, 'give a step size above 0, or "auto"', positive=True)
-    remedy = "a target with a state needs a kernel, such as csghmc(...)"
+    remedy = "a target with a state needs a learning_rate, or a kernel, such as csghmc(...)"
     require(target.init() is None, "kernel", None, remedy)
     observations = target.observations
     if observations is not None and not target.exact:
-        remedy = "the noise of mini-batches hides the energies by which a run tunes itself. Give a kernel, such as"
-        size = "η/N, for a learning rate η of the mean loss; see docs/networks.md"
+        remedy = "the noise of mini-batches hides the energies by which a run tunes itself. Give a learning_rate of the"
+        size = f"mean loss, such as 0.1, or a kernel, such as sgld({0.1 / observations:.2g}); see docs/networks.md"
         few = "Or put all data in one batch, which needs none"
-        require(False, "kernel", None, f"{remedy} sgld({0.1 / observations:.2g}) or csghmc: step size {size}. {few}")
+        require(False, "learning_rate", None, f"{remedy} {size}. {few}")
     remedy = "energies with noise need a step_size: the automatic choice rests on a Metropolis test"
     require(target.exact or given, "step_size", step_size, remedy)
     remedy = "a run that tunes itself needs 1,000 steps or more; give a kernel for a shorter one"

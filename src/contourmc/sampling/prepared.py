@@ -20,6 +20,13 @@ from contourmc.predictions.average import Average
 from contourmc.predictions.traced import trace_average
 from contourmc.predictions.viewed import ViewedAverage
 from contourmc.sampling.arguments import as_averages, check_automatic, check_lists, choose_thin, starting_positions
+from contourmc.sampling.training import (
+    check_learning_rate,
+    choose_length,
+    training_average,
+    training_kernel,
+    training_target,
+)
 from contourmc.targets.base import Target
 from contourmc.targets.energies import as_target
 from contourmc.targets.traced import trace_target
@@ -76,6 +83,8 @@ def prepare(
     kernel: Kernel | None,
     partition: Any,
     step_size: Any,
+    learning_rate: Any,
+    temperature: Any,
     chains: int | None,
     seed: int,
     burn_in: int | None,
@@ -88,7 +97,7 @@ def prepare(
     """Of the arguments of `sample`, whose draws may be kept on disk; raises if they are not possible."""
     per_chain = isinstance(target, (list, tuple))
     if per_chain:
-        check_lists(len(target), average, kernel, chains)
+        check_lists(len(target), average, kernel, learning_rate, chains)
         chains = len(target)
     targets = [as_target(one) for one in (target if per_chain else [target])]
     averages = as_averages(average, per_chain)
@@ -96,11 +105,23 @@ def prepare(
     require(fits, "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...), or none")
     steps = require_count("steps", steps, 1, "a run needs at least 1 step")
     require(steps < 2**31, "steps", steps, "a chain can have at most 2,147,483,647 steps")
-    chains = require_count("chains", 4 if chains is None else chains, 1, "a run needs at least 1 chain")
+    trained = learning_rate is not None
+    if trained:
+        check_learning_rate(targets[0], learning_rate, kernel, partition, step_size)
+        burn_in, thin = choose_length(learning_rate, steps, burn_in, thin)
+        targets, averages = [*map(training_target, targets)], [*map(training_average, averages)]
+    remedy = "it belongs to the kernel: give it there, or give a learning_rate and no kernel"
+    require(trained or temperature is None, "temperature", temperature, remedy)
+    usual = 1 if trained else 4
+    chains = require_count("chains", usual if chains is None else chains, 1, "a run needs at least 1 chain")
     share = 0.1 if kernel is not None else 0.3
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
-    if kernel is None:
+    if trained:
+        observations = targets[0].observations
+        assert observations is not None
+        kernel = training_kernel(learning_rate, temperature, partition, observations, steps, burn_in)
+    elif kernel is None:
         check_automatic(targets[0], partition, step_size, steps, burn_in)
     else:
         for argument, value in (("partition", partition), ("step_size", step_size)):

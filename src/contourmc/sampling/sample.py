@@ -2,18 +2,22 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from contourmc._core.progress import Progress
 from contourmc.draws.samples import Samples
-from contourmc.engine.run import Run
+from contourmc.engine.run import DivergenceError, Run
 from contourmc.engine.watching import OnBlock
+from contourmc.flattening.following import Following
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
+from contourmc.kernels.schedules import Schedule
 from contourmc.predictions.average import Average
 from contourmc.sampling.kept_run import stored_call
 from contourmc.sampling.start import start
+from contourmc.sampling.training import diverged
 from contourmc.targets.base import Target
 from contourmc.targets.energies import Energy
 
@@ -24,8 +28,10 @@ def sample(
     init: Any = None,
     steps: int,
     kernel: Kernel | None = None,
-    partition: Partition | Literal["auto"] = "auto",
+    partition: Partition | Following | Literal["auto"] = "auto",
     step_size: float | Literal["auto"] = "auto",
+    learning_rate: Schedule | None = None,
+    temperature: Schedule | None = None,
     chains: int | None = None,
     seed: int = 0,
     burn_in: int | None = None,
@@ -54,7 +60,14 @@ def sample(
         sample with all of it fixed. See docs/tuning.md.
     partition, step_size: for a run without a kernel; the pilot finds what is not given. Energies that are not exact
         need a step size.
-    chains: 4 unless given, or as many as there are targets in a list.
+    learning_rate: for a posterior on mini-batches, without a kernel: that of the mean loss, as in training scripts; a
+        number, or a schedule such as `CyclicCosine`. The run is one of contour SGHMC whose bins follow the energies
+        (`Following`), and which begins to flatten once models are averaged: after 40% of the steps, or, if the learning
+        rate goes in cycles, after the first one, with a draw at the end of each. It flattens by the term of the data,
+        and an `average` weighs models such that at least half of them count. `partition=Following(...)` to change its
+        bounds. What was found is in `Samples.settings["following"]`. See docs/networks.md.
+    temperature: of a run with a learning_rate; 0.01 unless given. 1 samples the posterior itself.
+    chains: 4 unless given, 1 with a learning_rate, or as many as there are targets in a list.
     seed: the same seed gives the same draws on the same machine. With a kernel whose chains do not share θ, chain i
         does not depend on `chains`. A run that begins at the last draws of another needs another seed: with the same
         one it meets the same noise.
@@ -82,12 +95,19 @@ def sample(
     raises a `DivergenceError`, and data that cannot be read a `DataError`; both carry the draws so far. `start` gives
     the same run step by step.
     """
-    with start(
-        target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size, chains=chains,
-        seed=seed, burn_in=burn_in, thin=thin, per_chain_init=per_chain_init, average=average, store=store,
-        checkpoint=checkpoint, checkpoint_every=checkpoint_every,
-    ) as run:  # fmt: skip
-        return _finished(run, progress, on_block, block_every)
+    begin = partial(
+        start, target, init=init, kernel=kernel, partition=partition, step_size=step_size, temperature=temperature,
+        chains=chains, seed=seed, per_chain_init=per_chain_init,
+    )  # fmt: skip
+    kept: dict[str, Any] = dict(average=average, store=store, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+    length: dict[str, Any] = dict(steps=steps, burn_in=burn_in, thin=thin)
+    with begin(learning_rate=learning_rate, **length, **kept) as run:
+        try:
+            return _finished(run, progress, on_block, block_every)
+        except DivergenceError as error:
+            if learning_rate is None:
+                raise
+            raise diverged(error, partial(begin, store=False), learning_rate, run.step) from error
 
 
 def resume(

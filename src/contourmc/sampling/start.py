@@ -8,8 +8,10 @@ from typing import Any, Literal
 from contourmc._core.compilation_cache import use_compilation_cache
 from contourmc._core.processes import several
 from contourmc.engine.run import Run
+from contourmc.flattening.following import Following
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
+from contourmc.kernels.schedules import Schedule
 from contourmc.predictions.average import Average
 from contourmc.sampling.kept_run import KeptRun, require_same_everywhere
 from contourmc.sampling.prepared import prepare
@@ -23,8 +25,10 @@ def start(
     init: Any = None,
     steps: int,
     kernel: Kernel | None = None,
-    partition: Partition | Literal["auto"] = "auto",
+    partition: Partition | Following | Literal["auto"] = "auto",
     step_size: float | Literal["auto"] = "auto",
+    learning_rate: Schedule | None = None,
+    temperature: Schedule | None = None,
     chains: int | None = None,
     seed: int = 0,
     burn_in: int | None = None,
@@ -45,8 +49,9 @@ def start(
     """
     use_compilation_cache()
     call: dict[str, Any] = dict(
-        target=target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size, chains=chains,
-        seed=seed, burn_in=burn_in, thin=thin, per_chain_init=per_chain_init, average=average, store=store,
+        target=target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size,
+        learning_rate=learning_rate, temperature=temperature, chains=chains, seed=seed, burn_in=burn_in, thin=thin,
+        per_chain_init=per_chain_init, average=average, store=store,
     )  # fmt: skip
     with ExitStack() as resources:
         kept = None if checkpoint is None else KeptRun(checkpoint, checkpoint_every, call)

@@ -2,13 +2,15 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from contourmc._core.checks import require, require_count
+from contourmc._core.gradient_terms import GradientTerms
 from contourmc._core.pytrees import Position
 from contourmc.targets.base import Target
 from contourmc.targets.parts import Evaluated, sum_over_parts, take_part
@@ -16,6 +18,7 @@ from contourmc.targets.random_key import takes_key
 
 LogLikelihood = Callable[..., Any]
 LogPrior = Callable[[Any], Array]
+FlattenBy = Literal["energy", "data"]
 Augment = Callable[[PRNGKeyArray, Any], Any]
 _OF_LIKELIHOOD = 2**31 + 1  # folded into the key of a step, which `augment` may have split
 
@@ -31,6 +34,7 @@ class MiniBatchTarget(Target):
     size: int  # N
     batch_size: int  # n
     random: bool  # whether the likelihood takes a random key
+    flatten_by: FlattenBy | None
 
     @abstractmethod
     def batch(self, chosen: Any) -> tuple[Any, Bool[Array, ""] | None]:
@@ -69,23 +73,39 @@ class MiniBatchTarget(Target):
             batch = take_part(batch, part, self.batch_size // self.batch_parts)
         if self.random:
             key = jax.random.fold_in(jax.random.fold_in(key, _OF_LIKELIHOOD), 0 if part is None else part)
-        scale = self.size / self.batch_size
+        scale, by_data = self.size / self.batch_size, self.flatten_by == "data"
+
+        def prior(position: Position) -> Float[Array, ""]:
+            return -self.log_prior(position) / self.batch_parts
 
         def energy(position: Position) -> tuple[Float[Array, ""], Any]:
             # A new pytree with the same arrays: objects of NNX may be changed only where they were made.
             here = jax.tree.map(lambda leaf: leaf, state)
             log_likelihoods, new_state = self._likelihood(position, here, batch, key)
-            return -scale * jnp.sum(log_likelihoods) - self.log_prior(position) / self.batch_parts, new_state
+            of_data = -scale * jnp.sum(log_likelihoods)
+            return of_data if by_data else of_data + prior(position), new_state
 
         (value, new_state), gradient = jax.value_and_grad(energy, has_aux=True)(position)
+        if by_data:
+            gradient = GradientTerms(gradient, jax.grad(prior)(position))
         # A batch that could not be read gives an energy that is not finite, which stops the run.
         return value if fine is None else jnp.where(fine, value, jnp.nan), gradient, new_state
+
+    def by_data(self) -> Self:
+        """The same, flattened by the term of the data unless the user said otherwise."""
+        if self.flatten_by is not None:
+            return self
+        changed = copy(self)
+        object.__setattr__(changed, "flatten_by", "data")
+        return changed
 
     def check_functions(self) -> None:
         """Raise unless likelihood and prior are functions; and see whether the likelihood takes a random key."""
         for argument in ("log_likelihood", "log_prior"):
             require(callable(getattr(self, argument)), argument, getattr(self, argument), "give a function")
         object.__setattr__(self, "random", takes_key(self.log_likelihood))
+        known = self.flatten_by in (None, "energy", "data")
+        require(known, "flatten_by", self.flatten_by, 'give "energy" or "data", or leave it out')
 
     def check_parts(self) -> None:
         """Raise unless a batch can be divided into equal parts."""

@@ -16,7 +16,7 @@ from contourmc.data.host_side import require_alone
 from contourmc.data.memmap_reader import MemmapReader
 from contourmc.data.permutation import shuffled
 from contourmc.targets.control_variate import WithSnapshot, correction, no_snapshot, take_snapshot
-from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
+from contourmc.targets.minibatch import Augment, FlattenBy, LogLikelihood, LogPrior, MiniBatchTarget
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,9 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     batch_parts: in how many equal parts a batch is evaluated: side by side, if there are as many devices for each
         chain, else one after the other, which takes less memory. Batch-norm statistics are those of a part, and the new
         state is the mean over the parts. See docs/scaling.md.
+    flatten_by: what a contour kernel flattens by: "energy", Ũ; or "data", its first term alone, without the prior.
+        Energies, bins and weights are then those of this term, and the multiplier acts on its gradient
+        (_core/gradient_terms.py). None: the energy; in a run with a `learning_rate`, the data.
 
     Unbiased: the mean of Ũ over batches is the energy on all the data, since all choices of n are equally probable.
     """
@@ -56,6 +59,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     resident: bool | None = None
     snapshot_epochs: int | None = None
     batch_parts: int = 1
+    flatten_by: FlattenBy | None = None
     size: int = field(init=False)
     random: bool = field(init=False, repr=False)
 
@@ -93,8 +97,8 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
 
     @property
     def exact(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether every batch is all the data, as they are."""
-        fixed = self.augment is None and self.state is None and not self.random
+        """Whether every batch is all the data, as they are, and the energy is all of it."""
+        fixed = self.augment is None and self.state is None and not self.random and self.flatten_by != "data"
         return self.batch_size == self.size and not self.replace and fixed
 
     @property

@@ -14,14 +14,14 @@ from contourmc._core.pytrees import Position
 from contourmc.data.batch_stream import BatchStream
 from contourmc.data.host_callback import HostData
 from contourmc.data.host_side import require_alone
-from contourmc.targets.minibatch import Augment, LogLikelihood, LogPrior, MiniBatchTarget
+from contourmc.targets.minibatch import Augment, FlattenBy, LogLikelihood, LogPrior, MiniBatchTarget
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     """Ũ(x) = −(N/n)·Σ_{i in the batch} log p(data_i | x) − log prior(x), from batches that a loader makes.
 
-    log_likelihood, log_prior, augment, state, batch_parts: as for a `Posterior`.
+    log_likelihood, log_prior, augment, state, batch_parts, flatten_by: as for a `Posterior`.
     batches: any iterable of batches of n observations each: a PyTorch or Grain loader, a list, or a
         function that gives an iterator, such as a generator function. It is read from the beginning in every run, and
         again whenever it ends; an iterator, which can be read only once, is good for one run.
@@ -57,6 +57,7 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     state: Any = None
     prefetch: int = 2
     batch_parts: int = 1
+    flatten_by: FlattenBy | None = None
     batch_size: int = field(init=False)
     random: bool = field(init=False, repr=False)
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import Scheme
-from contourmc.kernels.contour import DEFAULT_OMEGA, RuleOrName, Weights, csghmc, csgld
+from contourmc.kernels.contour import DEFAULT_OMEGA, Bins, RuleOrName, Weights, csghmc, csgld
 from contourmc.kernels.schedules import Schedule
 from contourmc.kernels.sghmc import sghmc
 from contourmc.kernels.sgld import sgld
@@ -87,7 +86,7 @@ class CSGLD(Sampler):
         lr: float,
         *,
         data_size: int,
-        partition: Partition,
+        partition: Bins,
         temperature: Schedule = 1.0,
         weight_decay: float = 0.0,
         zeta: float = 1.0,
@@ -123,7 +122,7 @@ class CSGHMC(Sampler):
         lr: float,
         *,
         data_size: int,
-        partition: Partition,
+        partition: Bins,
         temperature: Schedule = 1.0,
         momentum: float = 0.9,
         weight_decay: float = 0.0,

@@ -24,8 +24,8 @@ from contourmc._core.operations import HOST, Library
 from contourmc._core.pytrees import named_leaves
 from contourmc._core.straight_line import Constant, Symbol
 from contourmc.kernels.base import Kernel
-from contourmc.kernels.contour import Contour
 from contourmc.kernels.dynamics import IncrementalDynamics
+from contourmc.kernels.flattened import FlattenedKernel
 from contourmc.torch.vectors import LENGTH, Apply, Sum, Vector, VectorCode, precision
 
 _GROUP, _DEVICE = 1, 2  # what a value depends on, besides the step
@@ -82,7 +82,7 @@ def used(thing: Any) -> set[Symbol]:
 def check_kernel(kernel: Any) -> None:
     """Raise unless an optimiser can take the kernel's steps."""
     remedy = "give a kernel whose steps are increments of the position, such as cm.csghmc(...) or cm.langevin(...)"
-    moves: Any = kernel.dynamics if isinstance(kernel, Contour) else kernel
+    moves: Any = kernel.dynamics if isinstance(kernel, FlattenedKernel) else kernel
     require(isinstance(moves, IncrementalDynamics), "kernel", kernel, remedy)
     remedy = "an optimiser is a single chain: leave `shared` out"
     require(not kernel.interacting, "shared", True, remedy)
@@ -174,7 +174,7 @@ def _numbers(things: Sequence[Any]) -> list[Any]:
 def _with_step_size(kernel: Any, step_size: Any) -> Any:
     """The kernel with another step size, which is a value of the traced program and not checked."""
     new = copy.copy(kernel)
-    if isinstance(kernel, Contour):
+    if isinstance(kernel, FlattenedKernel):
         vars(new)["dynamics"] = _with_step_size(kernel.dynamics, step_size)
     else:
         vars(new)["step_size"] = step_size
@@ -184,7 +184,7 @@ def _with_step_size(kernel: Any, step_size: Any) -> Any:
 def _inputs(kernel: Kernel, k: Any, noise: Any) -> Any:
     """What the kernel prepares for step k, with √(2·friction·τε)·w for the noise that it would draw."""
     prepared = kernel.prepare(jax.random.key(0), jnp.zeros(LENGTH, precision()), jnp.reshape(k, (1,)))
-    moves, own = (kernel.dynamics, prepared.dynamics) if isinstance(kernel, Contour) else (kernel, prepared)
+    moves, own = (kernel.dynamics, prepared.dynamics) if isinstance(kernel, FlattenedKernel) else (kernel, prepared)
     assert isinstance(moves, IncrementalDynamics)
     scale = moves.noise_scale(own.step_size[0], own.temperature[0])
     leaves, tree = jax.tree.flatten(prepared)
