@@ -35,6 +35,12 @@ def cifar(
     batch_size: Annotated[int, typer.Option(min=1, help="Images in a batch.")] = BATCH_SIZE,
     images: Annotated[int, typer.Option(min=10, help="Train on the first so many; test on a fifth as many.")] = IMAGES,
     chains: Annotated[int, typer.Option(min=1, help="Chains with own starts, averaged together.")] = 1,
+    held_out: Annotated[
+        int, typer.Option(min=0, help="Test on the last so many training images, which are not trained on.")
+    ] = 0,
+    shifts: Annotated[
+        bool, typer.Option("--shifts", help="Test on spoilt images and on those of the other data set, too.")
+    ] = False,
     crop: Annotated[bool, typer.Option(help="Shift images at random by up to 4 pixels.")] = True,
     flip: Annotated[bool, typer.Option(help="Mirror images at random.")] = True,
     erase: Annotated[bool, typer.Option(help="Paint a rectangle over images at random.")] = True,
@@ -66,12 +72,14 @@ def cifar(
         length = dict(epochs=2, images=500, batch_size=100, depth=1) if quick else {}
         length = dict(epochs=epochs, images=images, batch_size=batch_size) | length
         chosen = dict(algorithm=algorithm, seed=seed, chains=chains, crop=crop, flip=flip, erase=erase, **length)
-        _train(of, chosen, data, folders[of], force)
+        _train(of, chosen | {"held_out": held_out}, data, folders[of], force, shifts=shifts)
     if table:
         _show({each: folder for each, folder in folders.items() if named in (None, each)})
 
 
-def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Path, force: bool) -> None:
+def _train(
+    images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Path, force: bool, *, shifts: bool
+) -> None:
     """A run, with its record written after every evaluation; one that was cut goes on from its last checkpoint."""
     try:
         from contourmc.studies.cifar.training import Setting, train
@@ -89,6 +97,7 @@ def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Pat
                 setting,
                 images.load(data),
                 lambda record: write_record(folder / name, record),
+                other=_other(images).load(data)[1] if shifts else None,
                 checkpoint=None if missing_packages() else place,
                 before=before or (),
             )
@@ -101,6 +110,11 @@ def _train(images: ImageSet, chosen: dict[str, Any], data: Path | None, out: Pat
     if record["results"]["interrupted"]:
         stop_interrupted(f"after {record['results']['epochs']} of {setting.epochs} epochs; the same command goes on")
     shutil.rmtree(place, ignore_errors=True)
+
+
+def _other(images: ImageSet) -> ImageSet:
+    """The data set that this one is not."""
+    return next(each for each in SETS.values() if each is not images)
 
 
 def _evaluations_of_a_cut_run(file: Path) -> list[Any] | None:

@@ -120,7 +120,8 @@ def prepare(
     if trained:
         observations = targets[0].observations
         assert observations is not None
-        kernel = training_kernel(learning_rate, temperature, partition, observations, steps, burn_in)
+        shared = chains > 1 and not per_chain
+        kernel = training_kernel(learning_rate, temperature, partition, observations, steps, burn_in, shared)
     elif kernel is None:
         check_automatic(targets[0], partition, step_size, steps, burn_in)
     else:

@@ -58,7 +58,13 @@ def choose_length(learning_rate: Schedule, steps: int, burn_in: int | None, thin
 
 
 def training_kernel(
-    learning_rate: Schedule, temperature: Schedule | None, partition: Any, observations: int, steps: int, burn_in: int
+    learning_rate: Schedule,
+    temperature: Schedule | None,
+    partition: Any,
+    observations: int,
+    steps: int,
+    burn_in: int,
+    shared: bool,
 ) -> Kernel:
     """Contour SGHMC whose bins follow the energies, and which flattens once models are averaged."""
     size = StepSize(learning_rate, observations) if callable(learning_rate) else learning_rate / observations
@@ -72,7 +78,7 @@ def training_kernel(
     require(not short, "steps", steps, f"{remedy}: give more steps, or a larger burn_in")
     remedy = f"the flattening begins after {following.begin} steps: give a smaller begin, or more steps"
     require(following.begin < steps, "partition", following, remedy)
-    return csghmc(size, following, temperature=TEMPERATURE if temperature is None else temperature)
+    return csghmc(size, following, temperature=TEMPERATURE if temperature is None else temperature, shared=shared)
 
 
 def training_target(target: Target) -> Target:

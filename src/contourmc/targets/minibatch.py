@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,7 @@ class MiniBatchTarget(Target):
         # A batch that could not be read gives an energy that is not finite, which stops the run.
         return value if fine is None else jnp.where(fine, value, jnp.nan), gradient, new_state
 
-    def by_data(self) -> Self:
+    def by_data(self) -> "MiniBatchTarget":
         """The same, flattened by the term of the data unless the user said otherwise."""
         if self.flatten_by is not None:
             return self

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from contourmc.studies.cifar.augmentation import Augmentation
 from contourmc.studies.cifar.network import ImageLikelihood, ResNet
 from contourmc.studies.cifar.records import Record, evaluation, figures, results
 from contourmc.studies.cifar.sets import ImageSet, find_set
+from contourmc.studies.cifar.shifts import TestImages, plain_test, shifted_test
 from contourmc.studies.datasets import Images
 from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
@@ -41,6 +42,7 @@ class Setting:
     precision: of the computation, bfloat16 or float32; parameters, statistics and noise are float32.
     crop, flip, erase: what is done to images at random; see `Augmentation`.
     chains: how many there are, each with an own start; the average is over all of them.
+    held_out: how many training images, the last ones, take the place of the test set, to choose settings by.
     """
 
     algorithm: str
@@ -55,6 +57,7 @@ class Setting:
     erase: bool = True
     dataset: str = "cifar10"
     chains: int = 1
+    held_out: int = 0
 
     def __post_init__(self):
         find_set(self.dataset)
@@ -62,6 +65,7 @@ class Setting:
         require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"choose one of {known}")
         require_count("epochs", self.epochs, 1, "give at least 1 epoch")
         require_count("chains", self.chains, 1, "give at least 1 chain")
+        require_count("held_out", self.held_out, 0, "give 0 or more")
         require(self.images >= 10, "images", self.images, "give at least 10")
         remedy = f"give {self.images} or less, as many images as there are to train on, or more images"
         require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
@@ -74,7 +78,7 @@ class Setting:
         usual = Setting(self.algorithm)
         unusual = [
             f"{name}-{getattr(self, name)}".replace("_", "-")
-            for name in ("batch_size", "images", "depth", "precision", "chains")
+            for name in ("batch_size", "images", "depth", "precision", "chains", "held_out")
             if getattr(self, name) != getattr(usual, name)
         ]
         unusual += [f"no-{name}" for name in ("crop", "flip", "erase") if not getattr(self, name)]
@@ -83,7 +87,8 @@ class Setting:
     @property
     def every(self) -> int:
         """Epochs between evaluations."""
-        return min(ALGORITHMS[self.algorithm].cycle or EVERY, self.epochs)
+        algorithm = ALGORITHMS[self.algorithm]
+        return self.epochs if algorithm.last else min(algorithm.cycle or EVERY, self.epochs)
 
     @property
     def burn_in(self) -> int:
@@ -114,17 +119,21 @@ def train(
     data: tuple[Images, Images],
     save: Callable[[Record], None],
     *,
+    other: Images | None = None,
     checkpoint: Path | None = None,
     before: Sequence[Record] = (),
 ) -> Record:
     """The record of a run; `save` gets it after every evaluation, so that nothing is lost. Ctrl-C ends it early.
 
+    other: the test set of the other data set, to measure how predictions hold under shift; None: they are not measured.
     checkpoint: a folder from which a run that was cut goes on.
     before: the evaluations that its record had.
     """
-    run, average = prepare(setting, data, checkpoint)
+    training, test = _split(setting, data)
+    shown = plain_test(test) if other is None else shifted_test(test, other)
+    run, average = prepare(setting, training, shown, checkpoint)
     history = [entry for entry in before if entry["epoch"] * setting.length.steps_per_epoch <= run.step]
-    record: Record = {"settings": _describe(setting, run, average), "history": history}
+    record: Record = {"settings": _describe(setting, run, shown), "history": history}
     stage = f"epoch {run.step // setting.length.steps_per_epoch}"
     with run, Progress(run.steps, run.chains, None) as bar, suppress(KeyboardInterrupt):
         for epoch in setting.evaluations:
@@ -133,21 +142,35 @@ def train(
                 continue
             if steps:
                 run.advance(steps, lambda _, step, note, stage=stage: bar.update(stage, step, note))
-            point, samples = _point(run, average), run.samples()
+            point, samples = _point(run, average, shown), run.samples()
+            everything = samples.average
+            if everything is not None:
+                samples = replace(samples, average=shown.of_test(everything))
             history.append(evaluation(epoch, point, samples, history))
             record["results"] = results(setting.image_set, samples, history)
+            if everything is not None and epoch == setting.epochs:
+                record["results"] |= shown.under_shift(everything)
             stage = f"epoch {epoch}, accuracy {point['accuracy']:.1%}"
             save(record)
     return record
 
 
+def _split(setting: Setting, data: tuple[Images, Images]) -> tuple[Images, Images]:
+    """The images to train on, and those to test on: of the test set a fifth as many, or training images held out."""
+    (images, labels), (test_images, test_labels) = data
+    count, held_out, there = setting.images, setting.held_out, len(labels)
+    require(count + held_out <= there, "images", count, f"there are {there}, and {held_out} are held out")
+    if held_out:
+        test = slice(there - held_out, there)
+        return (images[:count], labels[:count]), (images[test], labels[test])
+    return (images[:count], labels[:count]), (test_images[: count // 5], test_labels[: count // 5])
+
+
 def prepare(
-    setting: Setting, data: tuple[Images, Images], checkpoint: Path | None = None
+    setting: Setting, data: Images, test: TestImages, checkpoint: Path | None = None
 ) -> tuple[Run, ClassificationAverage]:
     """The run before its first step, or where the one in a folder was cut; and what it averages."""
-    (images, labels), (test_images, test_labels) = data
-    count, length, image_set = setting.images, setting.length, setting.image_set
-    require(count <= len(labels), "images", count, f"there are {len(labels)}")
+    length, image_set, algorithm = setting.length, setting.image_set, ALGORITHMS[setting.algorithm]
     network = ResNet(
         setting.depth,
         jnp.dtype(setting.precision),
@@ -164,25 +187,24 @@ def prepare(
     target = Posterior(
         likelihood,
         GaussianPrior(length.precision),
-        (images[:count], labels[:count]),
+        data,
         setting.batch_size,
         augment=setting.augmentation,
         state=statistics,
     )
-    test = slice(0, count // 5)
     average = ClassificationAverage(
         likelihood.predict,
-        test_images[test],
-        test_labels[test],
+        test.images,
+        test.labels,
         classes=image_set.classes,
-        tempering=0.0,
+        tempering=None if algorithm.make is None else 0.0,
         chunk=CHUNK,
     )
     run = start(
         target,
         init=jax.tree.map(lambda *each: jnp.stack(each), *initial),
         per_chain_init=True,
-        kernel=ALGORITHMS[setting.algorithm].kernel(image_set, length),
+        **algorithm.how(image_set, length),
         chains=setting.chains,
         seed=setting.seed,
         steps=setting.epochs * length.steps_per_epoch,
@@ -195,11 +217,11 @@ def prepare(
     return run, average
 
 
-def _point(run: Run, average: ClassificationAverage) -> dict[str, float]:
-    """How good the present parameters are on the test set."""
+def _point(run: Run, average: ClassificationAverage, test: TestImages) -> dict[str, float]:
+    """How good the present parameters of the first chain are on the test set."""
     position, statistics = unstack((run.positions, run.target_states), 0)
     sums = _one_draw(average, position, statistics)
-    return figures(average.finish(jax.tree.map(lambda leaf: leaf[None], sums)))
+    return figures(test.of_test(average.finish(jax.tree.map(lambda leaf: leaf[None], sums))))
 
 
 @jax.jit
@@ -208,7 +230,8 @@ def _one_draw(average: ClassificationAverage, position: Any, statistics: Any) ->
     return average.add(average.init(), Info(nothing, nothing.astype(int), nothing, nothing), position, statistics)
 
 
-def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> Record:
+def _describe(setting: Setting, run: Run, test: TestImages) -> Record:
+    equal = ALGORITHMS[setting.algorithm].make is not None
     return describe(setting) | {
         "augmentation": describe(setting.augmentation),
         "parameters": position_size(run.positions),
@@ -216,8 +239,8 @@ def _describe(setting: Setting, run: Run, average: ClassificationAverage) -> Rec
         "weight_decay": setting.length.precision,
         "burn_in_epochs": setting.burn_in,
         "averaged_every_epochs": setting.every,
-        "weights_in_average": "equal",
-        "test_images": len(average.targets),
+        "weights_in_average": "equal" if equal else "tempered: half of the models count",
+        "test_images": test.count,
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
     }
