@@ -40,8 +40,8 @@ def evaluation(epoch: int, point: dict[str, float], samples: Samples, before: li
         for earlier in before:
             first, counts = earlier["bins"]["first"], earlier["bins"]["visits"]
             visits[first : first + len(counts)] -= np.asarray(counts, visits.dtype)
-        visited = np.flatnonzero(visits)
-        part = slice(max(int(visited[0]) - 1, 0), int(visited[-1]) + 1)
+        visited = np.append(np.flatnonzero(visits), 0)  # none before bins that follow the energies begin to flatten
+        part = slice(max(int(visited[0]) - 1, 0), int(visited[:-1].max(initial=0)) + 1)
         entry["bins"] = {"first": part.start, "visits": visits[part].tolist(), "log_theta": _log_theta(samples)[part]}
     return entry
 
@@ -62,6 +62,8 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
     }
+    if "following" in samples.settings:
+        found["following"] = samples.settings["following"]
     if samples.average is not None:
         reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
         # Of all chains, those of the first at the beginning.
@@ -81,7 +83,7 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
                 "log_weights": _rounded(log_weights, 1),
             },
         }
-    if samples.trajectory.visits is not None:
+    if samples.trajectory.visits is not None and samples.trajectory.visits[0, -1].any():
         visits = samples.trajectory.visits[0, -1]
         visited = np.flatnonzero(visits)
         found["bins_visited"] = [int(visited[0]), int(visited[-1])]
