@@ -1,0 +1,77 @@
+"""A plan carried out on problems: one run with a chain for each where their data are small, else one after another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import contourmc as cm
+from benchmarks.networks.methods import Energies, Plan
+from benchmarks.networks.problem import Problem, joined
+from contourmc.predictions.prediction import Prediction
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """prediction: of all models.
+    effective_models: how many equally weighted models it is worth.
+    energies: of the models, by observation.
+    multipliers: the least and the largest multiplier of the gradient at a model; None for a method without.
+    evaluations: of gradients.
+    seconds: of the run, compilation apart; of several in one run, the share of each.
+    """
+
+    prediction: Prediction
+    effective_models: float
+    energies: Energies
+    multipliers: tuple[float, float] | None
+    evaluations: int
+    seconds: float
+
+
+def carry_out(plan: Plan, problems: list[Problem], seeds: list[int]) -> list[Outcome]:
+    """The outcome for each problem; raises a `DivergenceError` if a chain of a run diverges.
+
+    seeds: of each problem. In one run, those of consecutive chains, so that they must be 0, 1, ….
+    """
+    if not problems[0].data.together or plan.kernel is None:
+        return [_alone(plan, problem, seed) for problem, seed in zip(problems, seeds, strict=True)]
+    assert seeds == list(range(len(problems)))
+    each = [problem for problem in problems for _ in range(plan.members)]
+    posteriors, averages = [one.posterior for one in each], [one.average(plan.effective) for one in each]
+    run = _sample(plan, posteriors, problems[0].init, averages)
+    chains = [slice(i * plan.members, (i + 1) * plan.members) for i in range(len(problems))]
+    return [
+        _outcome(plan, run, which, joined(run.average[which]), problem.observations, run.seconds / len(problems))
+        for which, problem in zip(chains, problems, strict=True)
+    ]
+
+
+def _alone(plan: Plan, problem: Problem, seed: int) -> Outcome:
+    run = _sample(
+        plan, problem.posterior, problem.init, problem.average(plan.effective), chains=plan.members, seed=seed
+    )
+    return _outcome(plan, run, slice(None), run.average, problem.observations, run.seconds)
+
+
+def _sample(plan: Plan, target: Any, init: Any, average: Any, **more: Any) -> cm.Samples:
+    if plan.kernel is None:  # `cm.sample` chooses what is left out
+        more |= dict(learning_rate=plan.learning_rate)
+    else:
+        more |= dict(kernel=plan.kernel, burn_in=plan.burn_in, thin=plan.thin)
+    return cm.sample(target, init=init, steps=plan.steps, average=average, store=False, progress=False, **more)
+
+
+def _outcome(
+    plan: Plan, run: cm.Samples, chains: slice, prediction: Prediction, observations: int, seconds: float
+) -> Outcome:
+    low, high = np.quantile(run.energies[chains], [0.1, 0.9]) / observations
+    flat = run.multipliers[chains]
+    return Outcome(
+        prediction=prediction,
+        effective_models=prediction.effective_share * prediction.models * len(prediction.shares),
+        energies=Energies(float(low), float(high)),
+        multipliers=None if run.flattening is None else (float(flat.min()), float(flat.max())),
+        evaluations=plan.evaluations,
+        seconds=seconds,
+    )
