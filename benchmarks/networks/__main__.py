@@ -74,7 +74,7 @@ def main(
         summaries = summarise(study, names)
         if summaries:
             found[name] = summaries
-            console.print(report.screen(name, summaries))
+            console.print(*report.screen(name, summaries))
     if not found:
         console.print("There is nothing to report.")
         return

@@ -119,15 +119,14 @@ class DataSet:
     together: bool = True
 
 
-RATES = (0.3, 0.1, 0.03, 0.01)
 DATA_SETS = {
     one.name: one
     for one in (
-        DataSet("digits", digits, 10, (64,), 100, 300, 1e-3, RATES, image=(8, 8)),
-        DataSet("energy", partial(uci, "energy"), None, (50,), 50, 1000, 1e-3, (0.03, 0.01, 0.003, 0.001)),
-        DataSet("concrete", partial(uci, "concrete"), None, (50,), 50, 1000, 1e-3, (0.03, 0.01, 0.003, 0.001)),
+        DataSet("digits", digits, 10, (64,), 100, 1000, 1e-3, (0.5, 0.25, 0.1, 0.03), image=(8, 8)),
+        DataSet("energy", partial(uci, "energy"), None, (50,), 50, 2000, 3e-3, (0.01, 0.004, 0.0015, 0.0005)),
+        DataSet("concrete", partial(uci, "concrete"), None, (50,), 50, 2000, 3e-3, (0.02, 0.007, 0.002, 0.0007)),
         DataSet(
-            "fashion", fashion, 10, (128, 128), 500, 40, 5e-5, RATES, image=(28, 28), together=False
+            "fashion", fashion, 10, (128, 128), 500, 40, 5e-5, (0.3, 0.1, 0.03, 0.01), image=(28, 28), together=False
         ),
     )
-}  # fmt: skip
+}

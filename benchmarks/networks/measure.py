@@ -88,7 +88,7 @@ def search_problems(data: DataSet, train: Rows) -> list[Problem]:
 
 
 def test(study: Study, method: str) -> Iterator[Measurement]:
-    """The runs on the test sets with the setting that was chosen; all seeds are made anew if one is missing."""
+    """The runs on the test sets with the setting that was chosen; all are made again if one is missing."""
     setting = study.chosen(method)
     if setting is None or len(study.measured(method, "test", setting)) == study.seeds:
         return
@@ -115,22 +115,27 @@ def _energies(study: Study, setting: Setting) -> Energies:
 
 
 def _run(study: Study, method: str, part: Part, setting: Setting, problems: list[Problem]) -> Iterator[Measurement]:
-    """The measurements of one setting on all problems; if a chain diverges, all count as diverged."""
-    machine = f"{platform.machine()}, JAX {jax.__version__} on {jax.default_backend()}"
-    seeds = list(range(len(problems)))
-    starts = [
-        Measurement(study.cell(method, part, setting, seed), setting, f"contourmc {cm.__version__}", machine)
-        for seed in seeds
-    ]
+    """The measurements of one setting on all problems, each kept before it is given."""
+    for seed, (problem, outcome) in enumerate(zip(problems, _outcomes(study, method, setting, problems), strict=True)):
+        start = Measurement(
+            study.cell(method, part, setting, seed),
+            setting,
+            version=f"contourmc {cm.__version__}",
+            machine=f"{platform.machine()}, JAX {jax.__version__} on {jax.default_backend()}",
+        )
+        found = replace(start, message=outcome) if isinstance(outcome, str) else _measurement(start, problem, outcome)
+        study.cells.add(found)
+        yield found
+
+
+def _outcomes(study: Study, method: str, setting: Setting, problems: list[Problem]) -> Iterator[Outcome | str]:
+    """Of each problem, or why it has none."""
     try:
-        outcomes = carry_out(plan_of(study, method, setting, problems[0]), problems, seeds)
-    except (cm.DivergenceError, NoReferenceError) as failure:
-        found = [replace(start, message=str(failure)) for start in starts]
-    else:
-        found = [_measurement(*pair) for pair in zip(starts, problems, outcomes, strict=True)]
-    for one in found:
-        study.cells.add(one)
-        yield one
+        plan = plan_of(study, method, setting, problems[0])
+    except NoReferenceError as failure:
+        yield from [str(failure)] * len(problems)
+        return
+    yield from carry_out(plan, problems)
 
 
 def _measurement(start: Measurement, problem: Problem, outcome: Outcome) -> Measurement:

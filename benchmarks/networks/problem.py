@@ -16,6 +16,8 @@ from contourmc.predictions.classification import ClassificationPrediction
 from contourmc.predictions.prediction import Prediction
 from contourmc.predictions.regression import RegressionPrediction
 
+SPAN = 8.0  # of the log variance, in units of the standardised targets, so that no variance vanishes
+
 
 def apply(params: list[dict[str, Array]], x: Float[Array, "n features"]) -> Float[Array, "n outputs"]:
     """A network of fully connected layers, with ReLU between them."""
@@ -23,6 +25,12 @@ def apply(params: list[dict[str, Array]], x: Float[Array, "n features"]) -> Floa
     for layer in hidden:
         x = jax.nn.relu(x @ layer["kernel"] + layer["bias"])
     return x @ last["kernel"] + last["bias"]
+
+
+def mean_and_log_variance(params: list[dict[str, Array]], x: Float[Array, "n features"]) -> Float[Array, "n 2"]:
+    """The outputs of such a network for a regression: the second within ±SPAN."""
+    outputs = apply(params, x)
+    return outputs.at[:, 1].set(SPAN * jnp.tanh(outputs[:, 1] / SPAN))
 
 
 @dataclass(frozen=True)
@@ -51,10 +59,10 @@ class Problem:
         return cm.ClassificationAverage(self._likelihood.predict, inputs, targets, classes=classes, effective=effective)
 
     def init(self, key: PRNGKeyArray) -> list[dict[str, Array]]:
-        """Weights of variance 2 / (inputs of the layer), 1 / inputs in the last; biases 0."""
+        """Weights of variance 2 / (inputs of the layer), but 0.01 / inputs in the last; biases 0."""
         outputs = 2 if self.data.classes is None else self.data.classes
         sizes = self.split.train.x.shape[1], *self.data.hidden, outputs
-        gains = [2.0] * len(self.data.hidden) + [1.0]
+        gains = [2.0] * len(self.data.hidden) + [0.01]
         layers = zip(jax.random.split(key, len(gains)), sizes[:-1], sizes[1:], gains, strict=True)
         return [
             {"kernel": jax.random.normal(one, (inputs, units)) * (gain / inputs) ** 0.5, "bias": jnp.zeros(units)}
@@ -99,7 +107,7 @@ class Problem:
     @property
     def _likelihood(self) -> Any:
         if self.data.classes is None:
-            return cm.HeteroscedasticLikelihood(apply)
+            return cm.HeteroscedasticLikelihood(mean_and_log_variance)
         return cm.CategoricalLikelihood(apply, classes=self.data.classes)
 
     @property

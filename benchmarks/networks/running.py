@@ -1,5 +1,6 @@
 """A plan carried out on problems: one run with a chain for each where their data are small, else one after another."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +30,25 @@ class Outcome:
     seconds: float
 
 
-def carry_out(plan: Plan, problems: list[Problem], seeds: list[int]) -> list[Outcome]:
-    """The outcome for each problem; raises a `DivergenceError` if a chain of a run diverges.
+def carry_out(plan: Plan, problems: list[Problem]) -> Iterator[Outcome | str]:
+    """The outcome for each problem, or the message of a run that diverged; the place of a problem is its seed.
 
-    seeds: of each problem. In one run, those of consecutive chains, so that they must be 0, 1, ….
+    If one of several in a run diverges, all of them are run again, one after another.
     """
-    if not problems[0].data.together or plan.kernel is None:
-        return [_alone(plan, problem, seed) for problem, seed in zip(problems, seeds, strict=True)]
-    assert seeds == list(range(len(problems)))
+    if problems[0].data.together and plan.kernel is not None:
+        try:
+            yield from _together(plan, problems)
+            return
+        except cm.DivergenceError:
+            pass
+    for seed, problem in enumerate(problems):
+        try:
+            yield _alone(plan, problem, seed)
+        except cm.DivergenceError as failure:
+            yield str(failure)
+
+
+def _together(plan: Plan, problems: list[Problem]) -> list[Outcome]:
     each = [problem for problem in problems for _ in range(plan.members)]
     posteriors, averages = [one.posterior for one in each], [one.average(plan.effective) for one in each]
     run = _sample(plan, posteriors, problems[0].init, averages)
