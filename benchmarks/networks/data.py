@@ -122,7 +122,7 @@ class DataSet:
 DATA_SETS = {
     one.name: one
     for one in (
-        DataSet("digits", digits, 10, (64,), 100, 1000, 1e-3, (0.5, 0.25, 0.1, 0.03), image=(8, 8)),
+        DataSet("digits", digits, 10, (64,), 100, 1000, 1e-3, (0.8, 0.5, 0.25, 0.1), image=(8, 8)),
         DataSet("energy", partial(uci, "energy"), None, (50,), 50, 2000, 3e-3, (0.01, 0.004, 0.0015, 0.0005)),
         DataSet("concrete", partial(uci, "concrete"), None, (50,), 50, 2000, 3e-3, (0.02, 0.007, 0.002, 0.0007)),
         DataSet(
