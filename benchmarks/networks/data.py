@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +59,13 @@ def fashion(sources: Sources, seed: int) -> Split:
     """Fashion-MNIST's own split; pixels from 0 to 1. The seed makes no difference."""
     if sources.fashion is None or not sources.fashion.is_dir():
         raise MissingDataError("give the folder of its idx files by --fashion")
-    return Split(_idx_rows(sources.fashion, "train"), _idx_rows(sources.fashion, "t10k"))
+    return _fashion(sources.fashion)
+
+
+@cache
+def _fashion(folder: Path) -> Split:
+    """One copy for all seeds."""
+    return Split(_idx_rows(folder, "train"), _idx_rows(folder, "t10k"))
 
 
 def inner_split(train: Rows, index: int) -> Split:

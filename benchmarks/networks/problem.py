@@ -1,7 +1,6 @@
 """A network on one split of a data set: its posterior, and how it is tested."""
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import jax
@@ -45,7 +44,7 @@ class Problem:
     def observations(self) -> int:
         return len(self.split.train.y)
 
-    @cached_property
+    @property
     def posterior(self) -> cm.Posterior:
         prior = cm.GaussianPrior(self.observations * self.data.weight_decay)
         return cm.Posterior(self._likelihood, prior, tuple(self._standardised(self.split.train)), self.data.batch)

@@ -49,8 +49,8 @@ def carry_out(plan: Plan, problems: list[Problem]) -> Iterator[Outcome | str]:
 
 
 def _together(plan: Plan, problems: list[Problem]) -> list[Outcome]:
-    each = [problem for problem in problems for _ in range(plan.members)]
-    posteriors, averages = [one.posterior for one in each], [one.average(plan.effective) for one in each]
+    posteriors = [one for problem in problems for one in [problem.posterior] * plan.members]
+    averages = [one for problem in problems for one in [problem.average(plan.effective)] * plan.members]
     run = _sample(plan, posteriors, problems[0].init, averages)
     chains = [slice(i * plan.members, (i + 1) * plan.members) for i in range(len(problems))]
     return [
