@@ -28,12 +28,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.gallery import page, picture, report
+from benchmarks import page
+from benchmarks.gallery import picture, report
 from benchmarks.gallery.cells import Cells, Measurement
 from benchmarks.gallery.measure import Seeds, Task, measure
 from benchmarks.gallery.outcome import Budget
 from benchmarks.gallery.peers import METHODS, missing_packages
 from benchmarks.gallery.summary import Summaries, by_cell, evidence_miss
+from benchmarks.options import choose
 from contourmc.problems import gallery
 
 CHAINS = 10
@@ -64,8 +66,8 @@ def main(
         console.width = 120  # a pipe has none of its own
     budgets = _budgets(evaluations or (QUICK_STEPS if quick else STEPS))
     repetitions = Seeds(seeds or (2 if quick else 10), peer_seeds or (1 if quick else 3))
-    chosen, names = _choose("problems", problems, tuple(gallery())), _choose("methods", methods, METHODS)
-    cells = Cells(out / "cells.jsonl", without=_choose("redo", redo or "", METHODS))
+    chosen, names = choose("problems", problems, tuple(gallery())), choose("methods", methods, METHODS)
+    cells = Cells(out / "cells.jsonl", without=choose("redo", redo or "", METHODS))
     runnable = () if only_report else _installed(names, console)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -91,7 +93,7 @@ def _report(console: Console, found: dict[Budget, Summaries], out: Path, report_
     left_out = picture.draw(found, file)
     if left_out:
         console.print(f"Not in all of the picture, for want of runs on some problems: {', '.join(left_out)}.")
-    page.fill(target, file, report.tables(found))
+    page.fill(target, {"picture": picture.shown(file), "tables": report.tables(found)})
     console.print(f"Every number: {out / 'cells.jsonl'}; tables: {target}; picture: {file}")
 
 
@@ -116,14 +118,6 @@ def _budgets(given: str) -> list[Budget]:
     if not steps or steps[0] < 1000:
         raise typer.BadParameter(f"{given!r}: give whole numbers from 1000 on", param_hint="--evaluations")
     return [Budget(number, CHAINS) for number in steps]
-
-
-def _choose(option: str, given: str | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    names = known if given is None else tuple(name.strip() for name in given.split(",") if name.strip())
-    for name in names:
-        if name not in known:
-            raise typer.BadParameter(f"{name!r} is not one of: {', '.join(known)}", param_hint=f"--{option}")
-    return tuple(name for name in known if name in names)
 
 
 def _line(run: Measurement) -> str:

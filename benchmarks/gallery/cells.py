@@ -1,12 +1,12 @@
 """What was measured, one line of JSON a run, written as soon as it is done: a second call goes on where one ended."""
 
-import json
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gallery.outcome import Budget
+from benchmarks.kept_lines import KeptLines
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,13 @@ class Measurement:
 class Cells:
     """The measurements of a file, to which new ones are added; of two with the same cell, the later counts.
 
-    A last line that was cut off in the middle of writing is as if it had not been written.
-
     without: methods whose measurements in the file do not count.
     """
 
     def __init__(self, file: Path, without: Collection[str] = ()) -> None:
-        self._file = file
-        self._found: dict[Cell, Measurement] = {}
-        for line in file.read_text().splitlines() if file.exists() else ():
-            try:
-                found = Measurement.from_plain(json.loads(line))
-            except json.JSONDecodeError:
-                continue
-            if found.cell.method not in without:
-                self._found[found.cell] = found
+        self._lines = KeptLines(file)
+        found = map(Measurement.from_plain, self._lines)
+        self._found = {one.cell: one for one in found if one.cell.method not in without}
 
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self._found.values())
@@ -91,19 +83,10 @@ class Cells:
 
     def add(self, measurement: Measurement) -> None:
         """Keep it, on disk first."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a+b") as file:
-            if file.tell() and self._ends_within_a_line():
-                file.write(b"\n")
-            file.write(json.dumps(measurement.plain()).encode() + b"\n")
+        self._lines.add(measurement.plain())
         self._found[measurement.cell] = measurement
 
     def of(self, budget: Budget) -> list[Measurement]:
         """All that had this budget."""
         wanted = (budget.steps, budget.chains)
         return [found for found in self if (found.cell.steps, found.cell.chains) == wanted]
-
-    def _ends_within_a_line(self) -> bool:
-        with self._file.open("rb") as file:
-            file.seek(-1, 2)
-            return file.read(1) != b"\n"

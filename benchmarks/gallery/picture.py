@@ -12,6 +12,11 @@ from benchmarks.gallery.outcome import Budget
 from benchmarks.gallery.peers import AUTOMATIC, METHODS
 from benchmarks.gallery.summary import Summaries, Summary
 
+CAPTION = (
+    "Error against evaluations of the density, where a gradient counts as one more. Left: the mode masses, right:\n"
+    "log Z; above: the median of the problems, below: the worst of them. Runs that gave no number count as 1 on the\n"
+    "left, and as an arrow at the top on the right; methods that do not estimate log Z are on the left alone."
+)
 COLORS = (
     "#0072B2", "#9a9a9a", "#009E73", "#56B4E9", "#555555", "#CC79A7",
     "#7B3FA0", "#D55E00", "#E69F00", "#C00000", "#7A4A12",
@@ -27,6 +32,11 @@ PANELS = (
     ("error of log Z", (5e-4, 1e3), lambda cell: np.inf if cell.evidence_error is None else cell.evidence_error),
 )
 OVER_PROBLEMS = (("median of the problems", np.median), ("the worst problem", np.max))
+
+
+def shown(file: Path) -> str:
+    """The picture in Markdown, with its caption."""
+    return f"![Error against evaluations, all methods]({file.name})\n\n{CAPTION}\n"
 
 
 def draw(found: dict[Budget, Summaries], file: Path) -> list[str]:
