@@ -32,7 +32,7 @@ from benchmarks.networks import picture, report
 from benchmarks.networks.cells import Cells, Measurement
 from benchmarks.networks.data import DATA_SETS, MissingDataError, Sources
 from benchmarks.networks.measure import Study, measure
-from benchmarks.networks.methods import AUTOMATIC, METHODS, automatic_exists
+from benchmarks.networks.methods import METHODS
 from benchmarks.networks.summary import summarise
 from benchmarks.options import choose
 from contourmc.studies.datasets import DatasetError
@@ -60,9 +60,6 @@ def main(
     if not console.is_terminal:
         console.width = 200  # a pipe has none of its own
     cells, names = Cells(out / "cells.jsonl"), choose("methods", methods, METHODS)
-    if AUTOMATIC in names and not automatic_exists():
-        console.print(f"{AUTOMATIC} is left out: `cm.sample` has no argument `learning_rate`.")
-        names = tuple(name for name in names if name != AUTOMATIC)
     found: report.Summaries = {}
     epochs: dict[str, int] = {}
     for name in choose("sets", sets, DATA_SETS):

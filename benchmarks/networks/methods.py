@@ -4,7 +4,6 @@ All search through at most `SETTINGS` settings. A learning rate η on the mean l
 η/N; momentum is 0.9 throughout.
 """
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -140,11 +139,6 @@ def automatic(setting: Setting, task: Task) -> Plan:
     """All but the learning rate is left to `cm.sample`."""
     plan = _constant(None, task.evaluations)
     return Plan(None, plan.steps, plan.burn_in, plan.thin, learning_rate=setting["learning_rate"])
-
-
-def automatic_exists() -> bool:
-    """Whether `cm.sample` can tune itself on mini-batches by a learning rate."""
-    return "learning_rate" in inspect.signature(cm.sample).parameters
 
 
 def _annealed(setting: Setting, task: Task, members: int) -> Plan:

@@ -35,7 +35,7 @@ def carry_out(plan: Plan, problems: list[Problem]) -> Iterator[Outcome | str]:
 
     If one of several in a run diverges, all of them are run again, one after another.
     """
-    if problems[0].data.together and plan.kernel is not None:
+    if problems[0].data.together:
         try:
             yield from _together(plan, problems)
             return
@@ -67,11 +67,9 @@ def _alone(plan: Plan, problem: Problem, seed: int) -> Outcome:
 
 
 def _sample(plan: Plan, target: Any, init: Any, average: Any, **more: Any) -> cm.Samples:
-    if plan.kernel is None:  # `cm.sample` chooses what is left out
-        more |= dict(learning_rate=plan.learning_rate)
-    else:
-        more |= dict(kernel=plan.kernel, burn_in=plan.burn_in, thin=plan.thin)
-    return cm.sample(target, init=init, steps=plan.steps, average=average, store=False, progress=False, **more)
+    length: dict[str, Any] = dict(steps=plan.steps, burn_in=plan.burn_in, thin=plan.thin)
+    how: dict[str, Any] = dict(kernel=plan.kernel, learning_rate=plan.learning_rate)  # one of them is None
+    return cm.sample(target, init=init, average=average, store=False, progress=False, **length, **how, **more)
 
 
 def _outcome(
