@@ -15,6 +15,7 @@ from rich.table import Table
 
 from benchmarks.timing import Contender, measure
 from benchmarks.torch_resnet import torch_epoch
+from contourmc.studies.cifar.shifts import plain_test
 from contourmc.studies.cifar.training import Setting, prepare
 from contourmc.studies.datasets import Images
 
@@ -24,7 +25,7 @@ ROUNDS, EPOCHS, BATCH_SIZE = 5, 3, 1000
 def contour_contender(algorithm: str, data: tuple[Images, Images]) -> Contender:
     """Some epochs of a run that goes on from call to call."""
     setting = Setting(algorithm, epochs=100, batch_size=BATCH_SIZE)
-    (run, _), steps = prepare(setting, data), EPOCHS * setting.length.steps_per_epoch
+    (run, _), steps = prepare(setting, data[0], plain_test(data[1])), EPOCHS * setting.length.steps_per_epoch
     return Contender(lambda: run.advance(steps), steps)
 
 

@@ -110,6 +110,7 @@ class DataSet:
     image: height and width of inputs that are images, which are also tested under corruption.
     corrupted_rows: how many test rows are corrupted.
     together: whether all seeds are one run, as chains with their own data; else one after another, for large data.
+    search_splits: on how many splits of training rows settings are tried; one is enough if it holds out many rows.
     """
 
     name: str
@@ -123,6 +124,7 @@ class DataSet:
     image: tuple[int, int] | None = None
     corrupted_rows: int = 1000
     together: bool = True
+    search_splits: int = 2
 
 
 DATA_SETS = {
@@ -132,7 +134,17 @@ DATA_SETS = {
         DataSet("energy", partial(uci, "energy"), None, (50,), 50, 2000, 3e-3, (0.01, 0.004, 0.0015, 0.0005)),
         DataSet("concrete", partial(uci, "concrete"), None, (50,), 50, 2000, 3e-3, (0.02, 0.007, 0.002, 0.0007)),
         DataSet(
-            "fashion", fashion, 10, (128, 128), 500, 40, 5e-5, (0.3, 0.1, 0.03, 0.01), image=(28, 28), together=False
+            "fashion",
+            fashion,
+            10,
+            (128, 128),
+            500,
+            12,
+            5e-5,
+            (0.3, 0.1, 0.03, 0.01),
+            image=(28, 28),
+            together=False,
+            search_splits=1,
         ),
     )
 }

@@ -16,7 +16,6 @@ from benchmarks.networks.problem import Problem
 from benchmarks.networks.running import Outcome, carry_out
 
 SEARCH_SEED = 1_000_000  # whose training rows are searched on; not one of those that are measured
-SEARCH_SPLITS = 2
 
 
 class NoReferenceError(ArithmeticError):
@@ -38,7 +37,7 @@ class Study:
 
     def measured(self, method: str, part: Part, setting: Setting) -> list[Measurement]:
         """Those that are there, in the order of their seeds."""
-        seeds = range(self.seeds if part == "test" else SEARCH_SPLITS)
+        seeds = range(self.seeds if part == "test" else self.data.search_splits)
         found = (self.cells.find(self.cell(method, part, setting, seed)) for seed in seeds)
         return [one for one in found if one is not None]
 
@@ -50,7 +49,7 @@ class Study:
     def score(self, method: str, setting: Setting) -> float:
         """The NLL of what was held out, over the splits of the search; infinite if one diverged or is missing."""
         found = self.measured(method, "search", setting)
-        return float(np.mean([one.nll for one in found])) if len(found) == SEARCH_SPLITS else math.inf
+        return float(np.mean([one.nll for one in found])) if len(found) == self.data.search_splits else math.inf
 
     def chosen(self, method: str) -> Setting | None:
         """The setting with the best score, of equals the first; None if none has been tried, or all diverged."""
@@ -73,7 +72,8 @@ def measure(study: Study, methods: tuple[str, ...]) -> Iterator[Measurement]:
 
 def search(study: Study, method: str) -> Iterator[Measurement]:
     """The trials of all settings on splits of training rows; test rows are never seen."""
-    missing = [one for one in study.settings(method) if len(study.measured(method, "search", one)) < SEARCH_SPLITS]
+    splits = study.data.search_splits
+    missing = [one for one in study.settings(method) if len(study.measured(method, "search", one)) < splits]
     if not missing:
         return
     train = study.data.split(study.sources, SEARCH_SEED).train
@@ -84,7 +84,7 @@ def search(study: Study, method: str) -> Iterator[Measurement]:
 
 def search_problems(data: DataSet, train: Rows) -> list[Problem]:
     """The splits of some training rows."""
-    return [Problem(data, inner_split(train, index)) for index in range(SEARCH_SPLITS)]
+    return [Problem(data, inner_split(train, index)) for index in range(data.search_splits)]
 
 
 def test(study: Study, method: str) -> Iterator[Measurement]:

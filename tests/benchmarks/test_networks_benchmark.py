@@ -10,7 +10,7 @@ from benchmarks.networks import data, measure
 from benchmarks.networks.cells import Cells
 from benchmarks.networks.corruption import KINDS, STRENGTHS, corrupted
 from benchmarks.networks.data import DATA_SETS, DataSet, MissingDataError, Rows, Sources, Split
-from benchmarks.networks.measure import SEARCH_SEED, SEARCH_SPLITS, Study
+from benchmarks.networks.measure import SEARCH_SEED, Study
 from benchmarks.networks.methods import METHODS, SETTINGS, Energies, Task
 from benchmarks.networks.problem import Problem
 from benchmarks.networks.running import carry_out
@@ -59,7 +59,7 @@ def test_test_rows_change_nothing_in_the_search(few_settings, tmp_path):
         tried = study(tmp_path / name, one)
         trials = list(measure.search(tried, "SGHMC"))
         found.append(([(trial.cell, trial.scores) for trial in trials], tried.chosen("SGHMC")))
-    assert len(found[0][0]) == 2 * SEARCH_SPLITS
+    assert len(found[0][0]) == 2 * SMALL.search_splits
     assert found[0] == found[1]
     with pytest.raises(ValueError, match="inputs"):  # the poison works
         list(measure.test(tried, "SGHMC"))

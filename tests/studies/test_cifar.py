@@ -20,6 +20,7 @@ from contourmc.studies.cifar.augmentation import Augmentation
 from contourmc.studies.cifar.network import ImageLikelihood, ResNet
 from contourmc.studies.cifar.records import set_of
 from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
+from contourmc.studies.cifar.shifts import plain_test
 from contourmc.studies.cifar.training import Setting, prepare, train
 from contourmc.studies.datasets import cifar10, cifar100
 
@@ -105,21 +106,21 @@ def test_augmentation_shifts_mirrors_and_erases():
 
 def test_settings_are_those_of_the_paper():
     length = Length(images=50_000, epochs=1000, steps_per_epoch=50)
-    kernel = ALGORITHMS["csghmc"].kernel(CIFAR10, length)
+    kernel = ALGORITHMS["csghmc"].how(CIFAR10, length)["kernel"]
     assert kernel.dynamics.step_size == 2e-7
     assert kernel.dynamics.temperature == 0.01
     assert (kernel.partition.width, kernel.partition.bins, kernel.zeta) == (1000.0, 200, 1e6)
-    hundred = ALGORITHMS["csghmc"].kernel(CIFAR100, length)
+    hundred = ALGORITHMS["csghmc"].how(CIFAR100, length)["kernel"]
     assert hundred == replace(kernel, partition=replace(kernel.partition, width=5000.0), zeta=3e6)
     assert length.precision == 25.0
-    annealed = ALGORITHMS["sacsghmc"].kernel(CIFAR10, length).dynamics
+    annealed = ALGORITHMS["sacsghmc"].how(CIFAR10, length)["kernel"].dynamics
     steps = jnp.array([1, 50, 51, 401 * 50, 401 * 50 + 1, 1000 * 50])  # first and last ones of epochs
     expected = 2e-6 * 1.01 ** -np.array([0, 0, 0, 0, 1.0, 599])
     np.testing.assert_allclose(evaluate(annealed.step_size, steps), expected, rtol=1e-4)
     cooled = 0.01 * 1.01 ** -np.array([0, 0, 1.0, 400, 401, 999])
     np.testing.assert_allclose(evaluate(annealed.temperature, steps), cooled, rtol=1e-4)
-    assert ALGORITHMS["m-sgd"].kernel(CIFAR10, length).temperature == 0
-    assert ALGORITHMS["sasghmc"].kernel(CIFAR100, length) == annealed
+    assert ALGORITHMS["m-sgd"].how(CIFAR10, length)["kernel"].temperature == 0
+    assert ALGORITHMS["sasghmc"].how(CIFAR100, length)["kernel"] == annealed
     assert kernel.dynamics.momentum == annealed.momentum == 0.9
     assert (kernel.rule, kernel.scheme, kernel.weights) == (cm.Biased(rho=1.0), "left", "step")
     np.testing.assert_allclose(evaluate(kernel.omega, steps), 10 / (steps**0.75 + 1000), rtol=1e-5)
@@ -127,7 +128,7 @@ def test_settings_are_those_of_the_paper():
 
 def test_fewer_images_keep_the_dynamics():
     """ε·U, ε·τ and Δu per image do not depend on the number of images."""
-    whole, part = (ALGORITHMS["csghmc"].kernel(CIFAR10, Length(n, 10, 5)) for n in (50_000, 500))
+    whole, part = (ALGORITHMS["csghmc"].how(CIFAR10, Length(n, 10, 5))["kernel"] for n in (50_000, 500))
     assert part.dynamics.step_size == pytest.approx(100 * whole.dynamics.step_size)
     assert part.dynamics.temperature == pytest.approx(whole.dynamics.temperature / 100)
     assert part.partition.width == pytest.approx(whole.partition.width / 100)
@@ -235,7 +236,8 @@ def test_evaluations_and_averages_are_where_they_should_be(folder, monkeypatch):
     assert Setting("m-sgd", epochs=25).evaluations == [10, 20, 25]
     monkeypatch.setattr(training, "start", lambda target, **settings: settings)
     monkeypatch.setattr(ImageLikelihood, "init", lambda self, key: (jnp.zeros(3), jnp.zeros(2)))
-    settings, average = prepare(setting, cifar10(folder))
+    (images, labels), test = cifar10(folder)
+    settings, average = prepare(setting, (images[:100], labels[:100]), plain_test((test[0][:20], test[1][:20])))
     assert [settings[name] for name in ("steps", "burn_in", "thin", "chains", "store")] == [60, 24, 20, 1, False]
     assert average.targets.shape == (20,)
     assert average.tempering == 0

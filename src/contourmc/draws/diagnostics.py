@@ -8,6 +8,7 @@ import numpy as np
 from contourmc.draws import estimates
 from contourmc.draws.findings import Diagnosis, Finding, graded
 from contourmc.draws.flattening_checks import check_flattening
+from contourmc.draws.following_checks import check_following
 from contourmc.draws.modes import find_modes
 from contourmc.draws.weighted import WeightedDraws
 
@@ -28,7 +29,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
         message = "this kernel does not flatten the landscape, and rarely leaves the modes where its chains started."
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
-        findings += check_flattening(samples)
+        findings += check_following(samples) if samples.flattening.following else check_flattening(samples)
     findings += _basins(samples)
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]
@@ -118,6 +119,8 @@ def _drift(samples: WeightedDraws) -> float:
 
 
 def _weights(samples: WeightedDraws) -> Iterator[Finding]:
+    if samples.flattening is not None and samples.flattening.following:
+        return  # ζ is large, and an average tempers the weights
     worth = float(np.min(estimates.kish(estimates.normalise(samples.log_weights[samples.pooled]))))
     share = worth / samples.energies.shape[1]
     if share < 0.05 and worth < ENOUGH:

@@ -60,7 +60,7 @@ class Following:
 
     bound: b. The gradient is multiplied by numbers between 1 − b and 1 + b.
     begin: after how many steps the flattening begins, and θ is learnt. Until then the bins follow the energies as they
-        fall in training, with a memory of half as many steps; from then on μ and S are means over all steps.
+        fall in training, with a memory of a tenth as many steps; from then on μ and S are means over all steps.
     smoothing: n, over how many steps the energy is smoothed. A smaller n follows the position more closely, a larger
         one leaves less noise of the batches.
     bins: how many there are; all but the two outer ones lie between μ − 3S and μ + 3S.
@@ -97,9 +97,9 @@ class Following:
         last = jnp.where(first, energy, energies.last)
         smooth = last + jnp.where(first, 0.0, energies.smooth - last)
         smooth = smooth + (energy - smooth) / jnp.minimum(k, self.smoothing)
-        # Up to `begin` a memory of half as many steps, and from then on all of them.
-        half = self.begin / 2
-        gain = 1 / jnp.where(k <= self.begin, jnp.minimum(k, half), half + k - self.begin)
+        # Up to `begin` a memory of a tenth as many steps, so that the fall of training is forgotten; then all of them.
+        memory = max(self.smoothing, self.begin / 10)
+        gain = 1 / jnp.where(k <= self.begin, jnp.minimum(k, memory), memory + k - self.begin)
         noise = energies.noise + gain * ((energy - last) ** 2 / 2 - energies.noise)
         away = smooth - jnp.where(first, smooth, energies.mean)
         mean = smooth - away + gain * away

@@ -90,19 +90,24 @@ class FollowingContour(FlattenedKernel, arrays=("dynamics",)):
 
     def found(self, states: ContourState) -> dict[str, Any]:
         """What the bins have found of the energies, and ζ, as means over the chains."""
-        assert states.energies is not None
-        following, energies = self.following, states.energies
-        temperature = self.dynamics.temperature
-        figures: dict[str, Any] = {
-            "noise": jnp.sqrt(energies.noise),
-            "mean_energy": energies.mean,
-            "spread": jnp.sqrt(energies.variance),
-            "width": following.width(energies),
-            "share_not_noise": following.reliability(energies),
-        }
-        if not callable(temperature):
-            at = jnp.asarray(temperature, jnp.result_type(float))
-            found = jax.vmap(lambda e, t, k: following.flatten(e, t, at, k))(energies, states.theta, states.steps + 1)
-            figures["zeta"] = found.zeta
+        following, temperature = self.following, self.dynamics.temperature
+
+        def of_one(state: ContourState) -> dict[str, Array]:
+            energies = state.energies
+            assert energies is not None
+            figures = {
+                "noise": jnp.sqrt(energies.noise),
+                "mean_energy": energies.mean,
+                "spread": jnp.sqrt(energies.variance),
+                "width": following.width(energies),
+                "share_not_noise": following.reliability(energies),
+            }
+            if callable(temperature):
+                return figures
+            at = jnp.asarray(temperature, energies.mean.dtype)
+            return figures | {"zeta": following.flatten(energies, state.theta, at, state.steps + 1).zeta}
+
+        without = states._replace(dynamics=states.dynamics.at(None))
+        figures = jax.vmap(of_one)(jax.tree.map(jnp.asarray, without))
         plain = {name: float(np.mean(np.asarray(values, float))) for name, values in figures.items()}
         return {"following": plain | {"multipliers_within": [1 - following.bound, 1 + following.bound]}}

@@ -22,7 +22,7 @@ TEMPERATURE = 0.01  # colder than the posterior: with noise of temperature 1 eve
 EFFECTIVE = 0.5  # of the models must count
 LEAST = 2 * Following.smoothing  # steps before the flattening begins
 BURN_IN = 0.4  # of the steps, unless the learning rate goes in cycles
-TRIALS, TRIAL_STEPS = 16, 1000  # of smaller learning rates, after one that diverged
+TRIALS, TRIAL_STEPS = 30, 1000  # of smaller learning rates, after one that diverged
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def training_average(average: Average) -> Average:
 
 
 def diverged(error: DivergenceError, begin: Callable[..., Run], learning_rate: Schedule, step: int) -> DivergenceError:
-    """The error of a run that diverged at a step, with the largest learning rate that did not.
+    """The error of a run that diverged at a step, with the largest learning rate that did not, and lowered the loss.
 
     begin: starts the same run with another learning rate, for so many steps.
     """
@@ -104,14 +104,18 @@ def diverged(error: DivergenceError, begin: Callable[..., Run], learning_rate: S
         smaller = _Times(learning_rate, factor) if callable(learning_rate) else float(learning_rate) * factor
         try:
             with begin(learning_rate=smaller, steps=steps) as run:
-                run.advance(steps)
+                run.advance(1)
+                first = run.figures()["loss"]
+                run.advance(steps - 1)
+                if not run.figures()["loss"] <= first:
+                    continue
         except DivergenceError:
             continue
         except Exception:  # a loader that can be read only once, say: the first error says enough
             break
         shown = f"{factor:g} times the schedule" if callable(learning_rate) else f"{smaller:g}"
-        advice = f"the largest that did not, found by halving, is {shown} (tried for {steps} steps)"
-        return DivergenceError(f"learning_rate={_shown(learning_rate)} diverged: {error}. {advice}", error.samples)
+        advice = f"The largest that did not, found by halving, is {shown}: in {steps} steps it lowered the loss"
+        return DivergenceError(f"learning_rate={_shown(learning_rate)} diverged. {advice}. {error}", error.samples)
     return error
 
 
