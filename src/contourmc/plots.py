@@ -19,6 +19,7 @@ from contourmc.draws.weighted import apply
 from contourmc.flattening import theta as flattening
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import Scheme
+from contourmc.predictions.calibration import chance_band
 from contourmc.predictions.classification import ClassificationPrediction
 from contourmc.predictions.regression import RegressionPrediction
 
@@ -227,8 +228,7 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
     p ± 1.96·√(p(1 − p)/n) for n targets.
     """
     ax = ax or plt.gca()
-    nominal = np.linspace(0.005, 0.995, 199)
-    observed = np.array([prediction.coverage(float(probability)) for probability in nominal])
+    nominal, observed = prediction.calibration()
     _plot_calibrated(ax, nominal, np.full(nominal.shape, prediction.known_truth.size))
     label = f"model average, mean gap {np.mean(np.abs(observed - nominal)):.3f}"
     ax.plot(nominal, observed, color=BLUE, lw=2, label=label)
@@ -243,6 +243,6 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
 def _plot_calibrated(ax: Axes, probability: np.ndarray, counts: np.ndarray) -> None:
     """The diagonal, and the band around it that chance alone explains, for shares of so many."""
     ax.plot([0, 1], [0, 1], color="k", lw=1, ls="--", label="calibrated")
-    reach = 1.96 * np.sqrt(probability * (1 - probability) / counts)
-    band = probability - reach, probability + reach
-    ax.fill_between(probability, *band, color=ORANGE, alpha=0.2, lw=0, label="± chance (95%)")
+    ax.fill_between(
+        probability, *chance_band(probability, counts), color=ORANGE, alpha=0.2, lw=0, label="± chance (95%)"
+    )

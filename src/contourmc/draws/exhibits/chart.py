@@ -129,7 +129,7 @@ class Chart:
         return [
             {"field": name, "type": "quantitative", "title": short(title), "format": ".4~g"}
             for name, title in titles.items()
-            if name in layer.columns
+            if name in layer.columns and (layer.mark, name) != ("bars", "y2")  # where a bar begins says nothing
         ]
 
 

@@ -31,9 +31,11 @@ def lines_of(samples: WeightedDraws) -> str:
     if "automatic" not in settings:
         lines += [f"kernel = {_code('kernel', settings.get('kernel'), 0)}"]
         call.append("kernel=kernel")
-    elif samples.partition is not None and not samples.automatic:
-        partition = samples.partition
-        call.append(f"partition=cm.Partition(low={partition.low}, width={partition.width}, bins={partition.bins})")
+    given = settings.get("automatic", {}).get("given", ())
+    if "partition" in given and samples.partition is not None:
+        call.append(f"partition=cm.{samples.partition}")
+    if "step_size" in given and "step_size" in settings:
+        call.append(f"step_size={settings['step_size']}")
     if samples.average is not None:
         call.append("average=average")
     if samples.draws is None:

@@ -23,12 +23,11 @@ def automatic_section(samples: WeightedDraws) -> Section:
         return Section("automatic", "Chosen automatically", ["Nothing: the kernel was given with all its settings."])
     notes = []
     if "step_size" in samples.settings and partition is not None:
-        size = samples.settings["step_size"]
-        notes.append(f"Step size {size:.3g}, in units of each coordinate's scale squared.")
-        notes.append(
-            f"Energies flattened from {partition.low:.4g} to {partition.high:.4g}, in {partition.bins} bins of width"
-            f" {partition.width:.3g}."
-        )
+        given = {name: ", as given" * (name in chosen.get("given", ())) for name in ("step_size", "partition")}
+        size = f"Step size {samples.settings['step_size']:.3g}, in units of each coordinate's scale squared"
+        notes.append(f"{size}{given['step_size']}.")
+        bins = f"Energies flattened from {partition.low:.4g} to {partition.high:.4g}, in {partition.bins} bins"
+        notes.append(f"{bins} of width {partition.width:.3g}{given['partition']}.")
     if "pilot_steps" in chosen:
         notes.append(
             f"Found by a pilot of {chosen['pilot_steps']:,} steps a chain, accepting {chosen['acceptance']:.0%};"

@@ -56,7 +56,9 @@ def _with_evidence(samples: WeightedDraws, section: Section) -> Section:
     if samples.target is None:
         note = "No evidence: the run does not know its energy, as one from a file; run.log_evidence(energy=…) gives it."
         return _noted(section, [note])
-    size = position_size(samples.sampled) // max(samples.energies.size, 1)
+    if samples.draws is None:
+        return _noted(section, ["No evidence: it needs the positions of the draws, which were not stored."])
+    size = position_size(samples.draws) // samples.energies.size
     if size > LARGEST:
         note = f"No evidence: it takes long for {size:,} coordinates; run.log_evidence() gives it."
         return _noted(section, [note])

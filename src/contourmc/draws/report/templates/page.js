@@ -27,8 +27,10 @@
   const draw = async () => {
     for (const place of document.querySelectorAll("[data-chart]")) {
       const spec = { ...charts[Number(place.dataset.chart)], autosize: { type: "fit-x", contains: "padding" } };
+      const inside = document.createElement("div");  // Vega gives it a role; the place keeps its words
+      place.append(inside);
       try {
-        await vegaEmbed(place, spec, {
+        await vegaEmbed(inside, spec, {
           mode: "vega-lite", renderer: "svg", actions: false, ast: true, config, tooltip: showHover,
         });
         place.style.minHeight = "0";
