@@ -78,28 +78,27 @@ def resume(
 
 def show(
     folder: Annotated[Path, typer.Argument(help="The folder of the run: --out of contourmc sample, or a checkpoint.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep the view up to date until the run is complete, or Ctrl-C.")
+    ] = False,
 ) -> None:
     """Print where a run stands and what it has found so far, also while another process runs it."""
-    from contourmc import Samples
     from contourmc.checkpoints.folder import RunFolder
+    from contourmc.cli import standing
 
-    place = RunFolder(_place_of(folder))
     try:
-        found = place.read()
-        if found is None:
+        place = RunFolder(_place_of(folder))
+        if place.read() is None:
             stop(f"{folder} holds no run")
-        running = "is running" if place.is_locked() else "is not running"
-        samples = Samples.open(place.path)
+        if watch:
+            standing.watch(place)
+            return
+        found = standing.standing_of(place)
     except ValueError as error:
         stop(str(error))
-    done, steps = int(samples.trajectory.steps[-1]), found[1]
-    at = f"at its last checkpoint it had made {done:,} of {steps:,} steps of {samples.chains} chains ({samples.stage})"
-    console.print(f"The run {running}; {at}, in {samples.seconds:.1f} s.", soft_wrap=True)
-    if samples.energies.shape[1] == 0 or samples.stage != "sampling":
-        console.print("It has no draws yet.")
-        return
-    console.print(str(samples.summary()), soft_wrap=True)
-    console.print(str(samples.diagnose()), soft_wrap=True)
+    assert found is not None
+    for text in (found.head, *found.findings):
+        console.print(text, soft_wrap=True)
 
 
 def _place_of(folder: Path) -> Path:

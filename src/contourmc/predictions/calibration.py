@@ -1,13 +1,13 @@
 """Charts of how far probabilities can be relied on: shares that came true against the probabilities that were given."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Num
 
 from contourmc.draws.exhibits.chart import BLUE, GREY, ORANGE, Axis, Chart, Layer
 
 
 def chance_band(
-    probability: Float[np.ndarray, " points"], counts: Float[np.ndarray, " points"]
+    probability: Float[np.ndarray, " points"], counts: Num[np.ndarray, " points"]
 ) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
     """Where 95% of the shares of so many would lie if probabilities were right: p ± 1.96·√(p(1 − p)/n)."""
     reach = 1.96 * np.sqrt(probability * (1 - probability) / counts)
@@ -20,7 +20,7 @@ def calibration_chart(
     labels: tuple[str, str],
     probability: Float[np.ndarray, " points"],
     observed: Float[np.ndarray, " points"],
-    counts: Float[np.ndarray, " points"],
+    counts: Num[np.ndarray, " points"],
 ) -> Chart:
     """The shares, the diagonal on which they lie if calibrated, and what chance alone explains.
 
