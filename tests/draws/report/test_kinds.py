@@ -51,7 +51,7 @@ def test_a_run_that_was_interrupted_before_its_first_draw(page_of):
     page = page_of(begun.samples())
     assert page.one(id="verdict").attributes["class"] == "verdict problem"
     assert "no draw was kept" in page.one(id="verdict").text
-    assert keys(page) == ["verdict", "energies", "automatic", "settings", "again"]
+    assert keys(page) == ["verdict", "automatic", "settings", "again"]
     assert page.all("figure") == []
 
 

@@ -81,7 +81,7 @@ MARKS: dict[str, dict[str, Any]] = {
     "line": {"type": "line", "strokeWidth": 2, "point": {"opacity": 0, "size": 60}},
     "thread": {"type": "line", "strokeWidth": 1, "opacity": 0.85, "point": {"opacity": 0, "size": 40}},
     "steps": {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "point": {"opacity": 0, "size": 60}},
-    "bars": {"type": "bar", "opacity": 0.55, "binSpacing": 0},
+    "bars": {"type": "bar", "opacity": 0.65, "binSpacing": 0},
     "band": {"type": "area", "opacity": 0.22},
     "points": {"type": "circle", "opacity": 0.45, "size": 14},
     "rule": {"type": "rule", "strokeDash": [3, 3], "opacity": 0.8},

@@ -69,7 +69,7 @@ def sections_of(samples: WeightedDraws, command: str) -> list[Section]:
     drawn = samples.energies.shape[1] > 0
     found = [
         *([estimates_section(samples), modes_section(samples), *distribution_sections(samples)] if drawn else []),
-        energies_section(samples),
+        energies_section(samples) if drawn or samples.flattening is not None else None,
         temperatures_section(samples) if drawn else None,
         predictions_section(samples),
         automatic_section(samples),
@@ -81,7 +81,8 @@ def sections_of(samples: WeightedDraws, command: str) -> list[Section]:
 
 def _title(samples: WeightedDraws) -> str:
     target = samples.settings.get("target") or {}
-    return f"A run of {target.get('energy') or target.get('kind') or 'contourmc'}"
+    named = [str(target.get(name)) for name in ("energy", "kind")]
+    return next((f"A run of {name}" for name in named if name.isidentifier() and name != "None"), "A run")
 
 
 def _facts(samples: WeightedDraws) -> list[str]:
