@@ -129,6 +129,18 @@ def test_a_run_from_a_file_says_that_the_evidence_needs_its_energy(run, page_of,
     assert keys(loaded) == keys(page)
 
 
+def test_an_energy_that_takes_long_is_not_evaluated_again_unasked(run, page_of):
+    page = page_of(replace(run, seconds=1e5))
+    assert "an energy that takes so long" in page.one("section", id="temperatures").text
+    assert page.all("table", data_name="evidence") == []
+
+
+def test_a_poor_overlap_is_told(run, page_of, monkeypatch):
+    """Its warning is a note on the page, and not one of Python."""
+    monkeypatch.setattr("contourmc.draws.evidence.POOR", 2.0)
+    assert "Warning: the draws and the reference overlap" in page_of(run).one("section", id="temperatures").text
+
+
 def test_a_run_from_a_folder(page_of, tmp_path):
     sampled(checkpoint=tmp_path / "run")
     assert "marginals" in keys(page_of(cm.Samples.open(tmp_path / "run")))

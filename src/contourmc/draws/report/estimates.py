@@ -40,7 +40,7 @@ def estimates_section(samples: WeightedDraws) -> Section:
 def modes_section(samples: WeightedDraws) -> Section:
     """The mass of each mode, its place and its energy."""
     if samples.basins is None or samples.draws is None:
-        why = "its draws were not stored" if samples.basins is not None else "only a run without a kernel has one"
+        why = "the draws were not stored" if samples.basins is not None else "only a run that tunes itself has one"
         return Section("modes", "Modes", [f"No list of modes: a pilot finds them, and {why}."])
     modes = find_modes(samples)
     total = sum(leaf.size for leaf in jax.tree.leaves(modes[0].minimum))

@@ -51,7 +51,12 @@ def settings_section(samples: WeightedDraws) -> Section:
     note = f"The first {SETTINGS} of {len(rows)}; run.settings has all." if len(rows) > SETTINGS else ""
     tables = [
         Table("settings", ("setting", "value"), rows[:SETTINGS], note),
-        Table("versions", ("package", "version"), list(versions().items()), f"On {platform.system()}, {platform.machine()}."),
+        Table(
+            "versions",
+            ("package", "version"),
+            list(versions().items()),
+            f"On {platform.system()}, {platform.machine()}.",
+        ),
     ]
     text = f"Sampled in {samples.seconds:.1f} s, plus {samples.compile_seconds:.1f} s to compile."
     text += " Versions are those that wrote this page."

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from contourmc._core.pytrees import position_size
+from contourmc.draws.bridging.integral import REFERENCE_DRAWS
 from contourmc.draws.evidence import log_evidence
 from contourmc.draws.exhibits.chart import GREY, PALETTE, Axis, Chart, Layer
 from contourmc.draws.exhibits.table import Table
@@ -15,7 +16,8 @@ from contourmc.draws.thermodynamics import thermodynamics
 from contourmc.draws.weighted import WeightedDraws
 
 DRAWS = 100_000  # that are used at most: errors come from the spread of the chains
-LARGEST = 200  # coordinates for which the evidence is estimated unasked; it takes seconds
+LARGEST = 200  # coordinates for which the evidence is estimated unasked
+LONGEST = 20.0  # seconds that its evaluations of the energy may take, as long as those of the run
 TITLE = "Temperatures and evidence"
 
 
@@ -54,14 +56,15 @@ def temperatures_section(samples: WeightedDraws) -> Section:
 def _with_evidence(samples: WeightedDraws, section: Section) -> Section:
     """The section, with a table of the evidence or a note that says why there is none."""
     if samples.target is None:
-        note = "No evidence: the run does not know its energy, as one from a file; run.log_evidence(energy=…) gives it."
-        return _noted(section, [note])
+        note = "No evidence: the run does not know its energy, as one from a file or a map;"
+        return _noted(section, [f"{note} run.log_evidence(energy=…) gives it."])
     if samples.draws is None:
         return _noted(section, ["No evidence: it needs the positions of the draws, which were not stored."])
     size = position_size(samples.draws) // samples.energies.size
-    if size > LARGEST:
-        note = f"No evidence: it takes long for {size:,} coordinates; run.log_evidence() gives it."
-        return _noted(section, [note])
+    seconds = samples.seconds * 2 * REFERENCE_DRAWS / (samples.chains * int(samples.trajectory.steps[-1]))
+    if size > LARGEST or seconds > LONGEST:
+        what = f"{size:,} coordinates" if size > LARGEST else f"an energy that takes so long: about {seconds:,.0f} s"
+        return _noted(section, [f"No evidence, for {what}; run.log_evidence() gives it."])
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
