@@ -55,11 +55,13 @@ class Axis:
     limits: tuple[float, float] | None = None
     zero: bool = False
 
-    def encoding(self, field: str) -> dict[str, Any]:
+    def encoding(self, field: str, largest: float) -> dict[str, Any]:
+        """How Vega-Lite draws it, for numbers of up to this size: very large and very small ones as 2e-7."""
         scale: dict[str, Any] = {"type": "log"} if self.log else {"zero": self.zero}
         scale |= {"nice": self.limits is None and not self.log}
         scale |= {} if self.limits is None else {"domain": [*map(_rounded, self.limits)]}
-        axis = {"format": "~g", "tickCount": 4} if self.log else {}
+        axis: dict[str, Any] = {"format": "~g", "tickCount": 4} if self.log else {}
+        axis |= {} if self.log or 1e-3 <= largest < 1e6 or largest == 0 else {"format": ".3~g"}
         return {"field": field, "type": "quantitative", "title": short(self.title), "scale": scale, "axis": axis}
 
 
@@ -116,13 +118,19 @@ class Chart:
         for layer in self.layers:
             colour = {"datum": short(layer.name), "type": "nominal", "legend": legend}
             colour["scale"] = {"domain": [*map(short, names)], "range": colours}
-            encoding = {"x": self.x.encoding("x"), "color": colour, "tooltip": self._tooltip(layer)}
-            encoding |= {"y": self.y.encoding("y")} if "y" in layer.columns else {}
+            encoding: dict[str, Any] = {"x": self.x.encoding("x", self._largest("x")), "color": colour}
+            encoding |= {"y": self.y.encoding("y", self._largest("y"))} if "y" in layer.columns else {}
+            encoding |= {"tooltip": self._tooltip(layer)}
             encoding |= {end: {"field": end} for end in ("x2", "y2") if end in layer.columns}
             mark = MARKS[layer.mark] | {"clip": True, "aria": False}
             layers.append({"data": {"values": _rows(layer.columns)}, "mark": mark, "encoding": encoding})
         layers[0]["params"] = [ZOOM]
         return {"width": "container", "height": HEIGHT, "layer": layers}
+
+    def _largest(self, axis: str) -> float:
+        values = [np.ravel(layer.columns[axis]) for layer in self.layers if axis in layer.columns]
+        sizes = np.abs(np.concatenate(values).astype(float))
+        return float(np.max(sizes[np.isfinite(sizes)], initial=0.0))
 
     def _tooltip(self, layer: Layer) -> list[dict[str, Any]]:
         titles = {"x": self.x.title, "x2": "to", "y": self.y.title, "y2": "to"}

@@ -34,16 +34,16 @@ def energies_section(samples: WeightedDraws) -> Section:
 def _visited(samples: WeightedDraws) -> Chart:
     """Histograms of the energies as sampled, and as weighted to the target."""
     energies, weights = np.asarray(samples.energies, float).ravel(), samples.weights.ravel()
-    limits = float(energies.min()), float(np.quantile(energies, 0.999))
+    low, top, mean = float(energies.min()), float(np.quantile(energies, 0.999)), float(weights @ energies)
+    limits = (low, top) if top > low else (low - 0.5, low + 0.5)  # a flat landscape
     edges = np.histogram_bin_edges(energies, BINS, limits)
-    mean, top = float(weights @ energies), float(np.quantile(energies, 0.999))
     layers = []
     kinds = [("as sampled", None, ORANGE), ("weighted", weights, PALETTE[0])]
     for name, weight, colour in kinds if samples.flattening is not None else kinds[:1]:
         heights, _ = np.histogram(energies, edges, weights=weight, density=True)
         columns = {"x": edges[:-1], "y": np.where(heights > 0, heights, np.nan)}
         layers.append(Layer("steps", columns, name, colour))
-    caption = f"Energies as sampled, from {limits[0]:.4g} to {top:.4g}"
+    caption = f"Energies as sampled, from {low:.4g} to {top:.4g}"
     caption += f", and as weighted to the target, with mean {mean:.4g}." if len(layers) > 1 else f", mean {mean:.4g}."
     return Chart("Energies visited", caption, Axis("energy", limits=limits), Axis("density", log=True), layers)
 
