@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from contourmc.draws.exhibits.chart import GREY, ORANGE, PALETTE, Axis, Chart, Layer
+from contourmc.draws.energy_histogram import energy_histogram
+from contourmc.draws.exhibits.chart import BLUE, GREY, ORANGE, PALETTE, Axis, Chart, Layer
 from contourmc.draws.flattening_checks import round_trips
 from contourmc.draws.report.section import Section
 from contourmc.draws.weighted import WeightedDraws
 
 CHAINS = 3  # whose walk is drawn
 POINTS = 300  # of each of them
-BINS = 60  # of the histogram
 LEVELS = 300  # energy bins that are drawn
 
 
@@ -33,19 +33,18 @@ def energies_section(samples: WeightedDraws) -> Section:
 
 def _visited(samples: WeightedDraws) -> Chart:
     """Histograms of the energies as sampled, and as weighted to the target."""
-    energies, weights = np.asarray(samples.energies, float).ravel(), samples.weights.ravel()
-    low, top, mean = float(energies.min()), float(np.quantile(energies, 0.999)), float(weights @ energies)
-    limits = (low, top) if top > low else (low - 0.5, low + 0.5)  # a flat landscape
-    edges = np.histogram_bin_edges(energies, BINS, limits)
-    layers = []
-    kinds = [("as sampled", None, ORANGE), ("weighted", weights, PALETTE[0])]
-    for name, weight, colour in kinds if samples.flattening is not None else kinds[:1]:
-        heights, _ = np.histogram(energies, edges, weights=weight, density=True)
-        columns = {"x": edges[:-1], "y": np.where(heights > 0, heights, np.nan)}
-        layers.append(Layer("steps", columns, name, colour))
-    caption = f"Energies as sampled, from {low:.4g} to {top:.4g}"
+    edges, sampled, weighted = energy_histogram(samples)
+    low, high, mean = edges[0], edges[-1], float(np.sum(samples.weights * samples.energies))
+    layers = [
+        Layer("steps", {"x": edges[:-1], "y": np.where(heights > 0, heights, np.nan)}, name, colour)
+        for name, heights, colour in (("as sampled", sampled, ORANGE), ("weighted", weighted, BLUE))
+    ]
+    if samples.flattening is None:
+        layers.pop()
+    caption = f"Energies as sampled, from {low:.4g} to {high:.4g}"
     caption += f", and as weighted to the target, with mean {mean:.4g}." if len(layers) > 1 else f", mean {mean:.4g}."
-    return Chart("Energies visited", caption, Axis("energy", limits=limits), Axis("density", log=True), layers)
+    energy = Axis("energy", limits=(float(low), float(high)))
+    return Chart("Energies visited", caption, energy, Axis("density", log=True), layers)
 
 
 def _walk(samples: WeightedDraws) -> Chart:
@@ -70,7 +69,7 @@ def _flattening(samples: WeightedDraws) -> list[Chart]:
     assert partition is not None
     if theta is None or visits is None:
         return []
-    centres = partition.low + partition.width * (np.arange(partition.bins) - 0.5)
+    centres = partition.centres
     shown = np.unique(np.linspace(0, partition.bins - 1, min(partition.bins, LEVELS)).astype(int))
     energy = Axis("energy", limits=(float(centres[0]), float(centres[-1])))
     mean, low, high = (part(theta, axis=0)[shown] for part in (np.mean, np.min, np.max))
