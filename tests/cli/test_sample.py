@@ -84,6 +84,17 @@ def test_a_run_that_was_interrupted_before_its_first_draw_writes_nothing(mine, t
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_missing_for_the_report_is_named_before_any_sampling(mine, tmp_path, monkeypatch):
+    def missing(module, extra):
+        raise ImportError(f"{module}: pip install 'contourmc[{extra}]'")
+
+    monkeypatch.setattr("contourmc.draws.report.page.import_extra", missing)
+    result = call(f"{mine}:energy", "--init", "start", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "pip install 'contourmc[report]'" in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_that_fails_is_named(tmp_path):
     (tmp_path / "broken.py").write_text("1 / 0")
     result = call(f"{tmp_path / 'broken.py'}:energy", "--init", "0.0")

@@ -27,8 +27,9 @@ def calibration_chart(
     labels: of the axes.
     """
     low, high = chance_band(probability, counts)
+    caption += " The band is what chance alone explains, in 95% of the cases."
     layers = [
-        Layer("band", {"x": probability, "y": low, "y2": high}, "± chance (95%)", ORANGE),
+        Layer("band", {"x": probability, "y": low, "y2": high}, "chance", ORANGE),
         Layer("dashes", {"x": (0.0, 1.0), "y": (0.0, 1.0)}, "calibrated", GREY),
         Layer("line", {"x": probability, "y": observed}, "model average", BLUE),
     ]
