@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from contourmc.draws.exhibits.numbers import DIGITS, digits_of
+
 Columns = Mapping[str, Any]  # arrays of one length
 
 BLUE, ORANGE, GREEN, PURPLE, GREY = "#2f7fc1", "#d9700f", "#1a9a74", "#b565a7", "#8a8f98"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE)
-DIGITS = 5  # of numbers that are drawn
 LONGEST = 40  # characters of a name in a chart
 HEIGHT = 230
 # Colours come from the page, so that they follow its dark mode and the printer.
@@ -55,13 +56,15 @@ class Axis:
     limits: tuple[float, float] | None = None
     zero: bool = False
 
-    def encoding(self, field: str, largest: float) -> dict[str, Any]:
-        """How Vega-Lite draws it, for numbers of up to this size: very large and very small ones as 2e-7."""
+    def encoding(self, field: str, values: np.ndarray) -> dict[str, Any]:
+        """How Vega-Lite draws it, for these numbers: very large and very small ones as 2e-7."""
         scale: dict[str, Any] = {"type": "log"} if self.log else {"zero": self.zero}
         scale |= {"nice": self.limits is None and not self.log}
-        scale |= {} if self.limits is None else {"domain": [*map(_rounded, self.limits)]}
+        scale |= {} if self.limits is None else {"domain": [*map(float, self.limits)]}
         axis: dict[str, Any] = {"format": "~g", "tickCount": 4} if self.log else {}
-        axis |= {} if self.log or 1e-3 <= largest < 1e6 or largest == 0 else {"format": ".3~g"}
+        largest = np.max(np.abs(values), initial=0.0)
+        if not (self.log or 1e-3 <= largest < 1e6 or largest == 0) and digits_of(values) == DIGITS + 1:
+            axis["format"] = ".3~g"
         return {"field": field, "type": "quantitative", "title": short(self.title), "scale": scale, "axis": axis}
 
 
@@ -118,8 +121,8 @@ class Chart:
         for layer in self.layers:
             colour = {"datum": short(layer.name), "type": "nominal", "legend": legend}
             colour["scale"] = {"domain": [*map(short, names)], "range": colours}
-            encoding: dict[str, Any] = {"x": self.x.encoding("x", self._largest("x")), "color": colour}
-            encoding |= {"y": self.y.encoding("y", self._largest("y"))} if "y" in layer.columns else {}
+            encoding: dict[str, Any] = {"x": self.x.encoding("x", self._values("x")), "color": colour}
+            encoding |= {"y": self.y.encoding("y", self._values("y"))} if "y" in layer.columns else {}
             encoding |= {"tooltip": self._tooltip(layer)}
             encoding |= {end: {"field": end} for end in ("x2", "y2") if end in layer.columns}
             mark = MARKS[layer.mark] | {"clip": True, "aria": False}
@@ -127,15 +130,17 @@ class Chart:
         layers[0]["params"] = [ZOOM]
         return {"width": "container", "height": HEIGHT, "layer": layers}
 
-    def _largest(self, axis: str) -> float:
-        values = [np.ravel(layer.columns[axis]) for layer in self.layers if axis in layer.columns]
-        sizes = np.abs(np.concatenate(values).astype(float))
-        return float(np.max(sizes[np.isfinite(sizes)], initial=0.0))
+    def _values(self, axis: str) -> np.ndarray:
+        """All numbers along an axis that are finite."""
+        columns = [np.ravel(layer.columns[axis]) for layer in self.layers if axis in layer.columns]
+        values = np.concatenate(columns).astype(float)
+        return values[np.isfinite(values)]
 
     def _tooltip(self, layer: Layer) -> list[dict[str, Any]]:
         titles = {"x": self.x.title, "x2": "to", "y": self.y.title, "y2": "to"}
+        digits = {axis: digits_of(layer.columns[axis]) for axis in ("x", "y") if axis in layer.columns}
         return [
-            {"field": name, "type": "quantitative", "title": short(title), "format": ".4~g"}
+            {"field": name, "type": "quantitative", "title": short(title), "format": f".{digits[name[0]]}~g"}
             for name, title in titles.items()
             if name in layer.columns and (layer.mark, name) != ("bars", "y2")  # where a bar begins says nothing
         ]
@@ -148,14 +153,10 @@ def short(name: str) -> str:
 
 def _rows(columns: Columns) -> list[dict[str, float]]:
     """A dictionary for each row that is finite throughout."""
-    arrays = {name: np.atleast_1d(np.asarray(values, float)) for name, values in columns.items()}
+    arrays = {name: np.asarray(values, float) for name, values in columns.items()}
     fine = np.all([np.isfinite(values) for values in arrays.values()], axis=0)
-    names = list(arrays)
-    return [
-        dict(zip(names, map(_rounded, row), strict=True))
-        for row in zip(*(values[fine] for values in arrays.values()), strict=True)
+    rounded = [
+        [float(f"{number:.{digits}g}") for number in values[fine]]
+        for values, digits in ((values, digits_of(values)) for values in arrays.values())
     ]
-
-
-def _rounded(number: Any) -> float:
-    return float(f"{float(number):.{DIGITS}g}")
+    return [dict(zip(arrays, row, strict=True)) for row in zip(*rounded, strict=True)]

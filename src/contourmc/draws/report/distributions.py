@@ -6,6 +6,7 @@ import numpy as np
 
 from contourmc.draws import estimates
 from contourmc.draws.exhibits.chart import Axis, Chart, Layer
+from contourmc.draws.exhibits.numbers import Measured, shown
 from contourmc.draws.report.leading import leading
 from contourmc.draws.report.section import Section
 from contourmc.draws.weighted import WeightedDraws
@@ -49,8 +50,9 @@ def _marginal(name: str, column: np.ndarray, limits: tuple[float, float], weight
     heights, edges = np.histogram(column, BINS, limits, weights=weights, density=True)
     low, middle, high = estimates.quantile(column, weights, np.array([0.05, 0.5, 0.95]))
     top = (edges[heights.argmax()] + edges[heights.argmax() + 1]) / 2
-    caption = f"Weighted density of {name}: 90% lies between {low:.4g} and {high:.4g}, half below {middle:.4g}; it is"
-    caption += f" highest near {top:.4g}."
+    low, middle, high, top = (shown(Measured(number, np.ptp(limits))) for number in (low, middle, high, top))
+    caption = f"Weighted density of {name}: 90% lies between {low} and {high}, half below {middle}; it is highest near"
+    caption += f" {top}."
     bars = {"x": edges[:-1], "x2": edges[1:], "y": heights, "y2": np.zeros(BINS)}
     layers = [Layer("bars", bars, "weighted draws")]
     return Chart(f"Marginal of {name}", caption, Axis(name, limits=limits), Axis("density", zero=True), layers)

@@ -4,6 +4,7 @@ import numpy as np
 
 from contourmc.draws.energy_histogram import energy_histogram
 from contourmc.draws.exhibits.chart import BLUE, GREY, ORANGE, PALETTE, Axis, Chart, Layer
+from contourmc.draws.exhibits.numbers import Measured, shown
 from contourmc.draws.flattening_checks import round_trips
 from contourmc.draws.report.section import Section
 from contourmc.draws.weighted import WeightedDraws
@@ -20,9 +21,10 @@ def energies_section(samples: WeightedDraws) -> Section:
     if samples.flattening is None:
         text.append("This kernel does not flatten the landscape, and its draws have equal weights.")
     else:
-        low, high = samples.flattening.partition.low, samples.flattening.partition.high
+        partition = samples.flattening.partition
+        low, high = (shown(Measured(end, partition.width)) for end in (partition.low, partition.high))
         text.append(
-            f"Energies from {low:.4g} to {high:.4g} were flattened, in {samples.flattening.partition.bins} bins, so"
+            f"Energies from {low} to {high} were flattened, in {partition.bins} bins, so"
             " that chains cross barriers; weights undo it."
         )
         charts += _flattening(samples)
@@ -41,8 +43,9 @@ def _visited(samples: WeightedDraws) -> Chart:
     ]
     if samples.flattening is None:
         layers.pop()
-    caption = f"Energies as sampled, from {low:.4g} to {high:.4g}"
-    caption += f", and as weighted to the target, with mean {mean:.4g}." if len(layers) > 1 else f", mean {mean:.4g}."
+    first, last, middle = (shown(Measured(number, high - low)) for number in (low, high, mean))
+    caption = f"Energies as sampled, from {first} to {last}"
+    caption += f", and as weighted to the target, with mean {middle}." if len(layers) > 1 else f", mean {middle}."
     energy = Axis("energy", limits=(float(low), float(high)))
     return Chart("Energies visited", caption, energy, Axis("density", log=True), layers)
 

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 
 from contourmc._core.pytrees import coordinates
+from contourmc.draws.exhibits.numbers import Measured
 from contourmc.draws.exhibits.table import Table
 from contourmc.draws.modes import Mode, find_modes
 from contourmc.draws.report.leading import Leading, leading
@@ -25,10 +26,10 @@ def estimates_section(samples: WeightedDraws) -> Section:
     if samples.draws is None:
         return _without_draws(found)
     levels = [f"{level:.0%}" for level in LEVELS]
-    rows = [
-        (name, row.mean, row.error, row.deviation, *row.quantiles, row.ess, row.rhat)
-        for name, row in zip(found.names, summarise(found.samples).rows.values(), strict=True)
-    ]
+    rows = []
+    for name, row in zip(found.names, summarise(found.samples).rows.values(), strict=True):
+        mean, *quantiles = (Measured(number, row.deviation) for number in (row.mean, *row.quantiles))
+        rows.append((name, mean, row.error, row.deviation, *quantiles, row.ess, row.rhat))
     columns = ("coordinate", "mean", "standard error", "deviation", *levels, "effective size", "R̂")
     text = (
         "Means and deviations are weighted back to the target. The effective size is how many independent draws a mean"
@@ -66,7 +67,7 @@ def _without_draws(found: Leading) -> Section:
         return Section("estimates", TITLE, [text])
     columns = (samples.mean(), samples.standard_error(), samples.variance())
     rows = [
-        (name, float(mean), float(error), float(variance) ** 0.5)
+        (name, Measured(mean, variance**0.5), float(error), float(variance) ** 0.5)
         for name, mean, error, variance in zip(found.names, *columns, strict=True)
     ]
     heads = ("coordinate", "mean", "standard error", "deviation")

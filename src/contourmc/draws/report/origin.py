@@ -7,6 +7,7 @@ from typing import Any
 
 from contourmc._core.describe import describe
 from contourmc._core.versions import versions
+from contourmc.draws.exhibits.numbers import Measured, shown
 from contourmc.draws.exhibits.table import Cell, Table
 from contourmc.draws.report.again import lines_of
 from contourmc.draws.report.section import Section
@@ -26,7 +27,8 @@ def automatic_section(samples: WeightedDraws) -> Section:
         given = {name: ", as given" * (name in chosen.get("given", ())) for name in ("step_size", "partition")}
         size = f"Step size {samples.settings['step_size']:.3g}, in units of each coordinate's scale squared"
         notes.append(f"{size}{given['step_size']}.")
-        bins = f"Energies flattened from {partition.low:.4g} to {partition.high:.4g}, in {partition.bins} bins"
+        low, high = (shown(Measured(end, partition.width)) for end in (partition.low, partition.high))
+        bins = f"Energies flattened from {low} to {high}, in {partition.bins} bins"
         notes.append(f"{bins} of width {partition.width:.3g}{given['partition']}.")
     if "pilot_steps" in chosen:
         notes.append(

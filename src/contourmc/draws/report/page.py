@@ -8,7 +8,7 @@ from typing import Any
 from contourmc._core.extras import import_extra
 from contourmc._core.versions import version_of
 from contourmc.draws.exhibits.chart import CONFIG
-from contourmc.draws.exhibits.table import shown
+from contourmc.draws.exhibits.numbers import shown
 from contourmc.draws.report.distributions import distribution_sections
 from contourmc.draws.report.energies import energies_section
 from contourmc.draws.report.escaping import script_hash, script_json
