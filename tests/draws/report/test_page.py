@@ -54,7 +54,7 @@ def test_modes_have_mass_error_energy_and_place(page, run):
     for row, mode in zip(cells(page, "modes"), run.modes(), strict=True):
         assert [*map(float, row[1:4])] == pytest.approx([mode.mass, mode.error, mode.energy])
         (first, second), b = mode.minimum["a"], mode.minimum["b"]
-        assert row[4] == f"a[0] = {first:.4g}, a[1] = {second:.4g}, b = {b:.4g}"
+        assert row[4] == f"a[0] = {first:.6g}, a[1] = {second:.6g}, b = {b:.6g}"
 
 
 def test_the_evidence_is_that_of_the_run(page, run):

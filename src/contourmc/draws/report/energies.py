@@ -22,7 +22,7 @@ def energies_section(samples: WeightedDraws) -> Section:
         text.append("This kernel does not flatten the landscape, and its draws have equal weights.")
     else:
         partition = samples.flattening.partition
-        low, high = (shown(Measured(end, partition.width)) for end in (partition.low, partition.high))
+        low, high = (shown(Measured(end, partition.high - partition.low)) for end in (partition.low, partition.high))
         text.append(
             f"Energies from {low} to {high} were flattened, in {partition.bins} bins, so"
             " that chains cross barriers; weights undo it."

@@ -27,7 +27,7 @@ def automatic_section(samples: WeightedDraws) -> Section:
         given = {name: ", as given" * (name in chosen.get("given", ())) for name in ("step_size", "partition")}
         size = f"Step size {samples.settings['step_size']:.3g}, in units of each coordinate's scale squared"
         notes.append(f"{size}{given['step_size']}.")
-        low, high = (shown(Measured(end, partition.width)) for end in (partition.low, partition.high))
+        low, high = (shown(Measured(end, partition.high - partition.low)) for end in (partition.low, partition.high))
         bins = f"Energies flattened from {low} to {high}, in {partition.bins} bins"
         notes.append(f"{bins} of width {partition.width:.3g}{given['partition']}.")
     if "pilot_steps" in chosen:
