@@ -45,7 +45,9 @@ def modes_section(samples: WeightedDraws) -> Section:
         return Section("modes", "Modes", [f"No list of modes: a pilot finds them, and {why}."])
     modes = find_modes(samples)
     total = sum(leaf.size for leaf in jax.tree.leaves(modes[0].minimum))
-    rows = [(i, mode.mass, mode.error, Measured(mode.energy, 1.0), _place(mode)) for i, mode in enumerate(modes[:MODES], 1)]
+    rows = [
+        (i, mode.mass, mode.error, Measured(mode.energy, 1.0), _place(mode)) for i, mode in enumerate(modes[:MODES], 1)
+    ]
     note = f"The largest {MODES} of {len(modes)} modes." if len(modes) > MODES else ""
     note += f" The first {PLACE} of {total:,} coordinates of each place." if total > PLACE else ""
     number = "One mode was found." if len(modes) == 1 else f"{len(modes)} modes were found."
