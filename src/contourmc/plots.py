@@ -13,12 +13,14 @@ from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, MaxNLocat
 
 from contourmc._core.checks import require
 from contourmc._core.pytrees import coordinates
+from contourmc.draws.energy_histogram import energy_histogram
 from contourmc.draws.samples import Samples
 from contourmc.draws.temperatures import own_temperature
 from contourmc.draws.weighted import apply
 from contourmc.flattening import theta as flattening
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import Scheme
+from contourmc.predictions.calibration import chance_band
 from contourmc.predictions.classification import ClassificationPrediction
 from contourmc.predictions.regression import RegressionPrediction
 
@@ -64,12 +66,11 @@ def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | Non
     partition = samples.partition
     if samples.theta is None or partition is None:
         raise ValueError(f"samples={samples!r} is not possible: this kernel has no θ")
-    centres = partition.low + partition.width * (np.arange(partition.bins) - 0.5)
     label = "learnt by all chains" if samples.comparable_weights else "learnt, each chain"
     for i, theta in enumerate(samples.theta):
-        ax.plot(centres, theta, color=BLUE, lw=0.8, alpha=0.5, label=label if i == 0 else None)
+        ax.plot(partition.centres, theta, color=BLUE, lw=0.8, alpha=0.5, label=label if i == 0 else None)
     if truth is not None:
-        ax.plot(centres, np.where(truth > 0, truth, np.nan), "k.", ms=5, label="truth")
+        ax.plot(partition.centres, np.where(truth > 0, truth, np.nan), "k.", ms=5, label="truth")
     follows = samples.flattening is not None and samples.flattening.following
     xlabel = "(smoothed energy − mean) / spread" if follows else "energy"
     ax.set(xlabel=xlabel, ylabel="θ, probability of the bin", yscale="log", title="Learnt θ")
@@ -80,11 +81,9 @@ def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | Non
 def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> Axes:
     """Histograms of the energies as sampled, and as weighted to the target."""
     ax = ax or plt.gca()
-    energies = samples.energies.ravel()
-    edges = np.histogram_bin_edges(energies, bins, (energies.min(), float(np.quantile(energies, 0.999))))
-    for name, weights, color in (("as sampled", None, ORANGE), ("weighted", samples.weights.ravel(), BLUE)):
-        heights, _ = np.histogram(energies, edges, weights=weights, density=True)
-        ax.stairs(heights, edges, color=color, fill=weights is None, alpha=0.6, lw=1.5, label=name)
+    edges, sampled, weighted = energy_histogram(samples, bins)
+    ax.stairs(sampled, edges, color=ORANGE, fill=True, alpha=0.6, lw=1.5, label="as sampled")
+    ax.stairs(weighted, edges, color=BLUE, alpha=0.6, lw=1.5, label="weighted")
     ax.set(xlabel="energy", ylabel="density", yscale="log", title="Energies visited")
     ax.legend(frameon=False)
     return ax
@@ -229,8 +228,7 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
     p ± 1.96·√(p(1 − p)/n) for n targets.
     """
     ax = ax or plt.gca()
-    nominal = np.linspace(0.005, 0.995, 199)
-    observed = np.array([prediction.coverage(float(probability)) for probability in nominal])
+    nominal, observed = prediction.calibration()
     _plot_calibrated(ax, nominal, np.full(nominal.shape, prediction.known_truth.size))
     label = f"model average, mean gap {np.mean(np.abs(observed - nominal)):.3f}"
     ax.plot(nominal, observed, color=BLUE, lw=2, label=label)
@@ -245,6 +243,6 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
 def _plot_calibrated(ax: Axes, probability: np.ndarray, counts: np.ndarray) -> None:
     """The diagonal, and the band around it that chance alone explains, for shares of so many."""
     ax.plot([0, 1], [0, 1], color="k", lw=1, ls="--", label="calibrated")
-    reach = 1.96 * np.sqrt(probability * (1 - probability) / counts)
-    band = probability - reach, probability + reach
-    ax.fill_between(probability, *band, color=ORANGE, alpha=0.2, lw=0, label="± chance (95%)")
+    ax.fill_between(
+        probability, *chance_band(probability, counts), color=ORANGE, alpha=0.2, lw=0, label="± chance (95%)"
+    )

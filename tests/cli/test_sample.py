@@ -1,4 +1,4 @@
-"""`contourmc sample FILE.py:energy`: a report, a picture and the draws; clear messages for bad input."""
+"""`contourmc sample FILE.py:energy`: a page, its numbers and the draws; clear messages for bad input."""
 
 import json
 from types import SimpleNamespace
@@ -45,9 +45,9 @@ def test_a_report_on_a_function_of_the_user(mine, tmp_path):
     assert summary["interrupted"] is False
     assert [mode["mass"] for mode in summary["modes"]] == pytest.approx([0.5, 0.5], abs=0.1)
     assert summary["coordinates"]["x[1]"]["standard_deviation"] == pytest.approx(1, abs=0.1)
-    report = (out / "report.md").read_text(encoding="utf-8")
-    assert "chosen by a pilot" in report
-    assert (out / "picture.png").stat().st_size > 10_000
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Found by a pilot" in page
+    assert f"contourmc sample {mine}:energy" in page
     assert cm.Samples.load(out / "draws.nc").settings == summary["settings"]
     draws = (out / "run" / "draws-0.zarr" / "draws" / "x" / "c" / "0" / "0" / "0").stat()
     again = call(*arguments)  # there is nothing left to do
@@ -81,6 +81,17 @@ def test_a_run_that_was_interrupted_before_its_first_draw_writes_nothing(mine, t
     result = call(f"{mine}:energy", "--init", "start", "--out", tmp_path / "out")
     assert result.exit_code == 130
     assert "before the first draw" in result.output
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_missing_for_the_report_is_named_before_any_sampling(mine, tmp_path, monkeypatch):
+    def missing(module, extra):
+        raise ImportError(f"{module}: pip install 'contourmc[{extra}]'")
+
+    monkeypatch.setattr("contourmc.draws.report.page.import_extra", missing)
+    result = call(f"{mine}:energy", "--init", "start", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "pip install 'contourmc[report]'" in result.output
     assert not (tmp_path / "out").exists()
 
 

@@ -44,6 +44,12 @@ def use_compilation_cache() -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _SECONDS)
 
 
+def cache_folder() -> Path | None:
+    """Where compiled programs are kept; None if they are not."""
+    folder = _setting("compilation_cache_dir")
+    return Path(folder) if folder and _setting("enable_compilation_cache") else None
+
+
 def _setting(name: str) -> Any:
     return getattr(jax.config, f"jax_{name}")
 

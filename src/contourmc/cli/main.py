@@ -7,6 +7,7 @@ import typer
 
 from contourmc import __version__
 from contourmc.cli import runs
+from contourmc.cli.doctor import doctor
 from contourmc.cli.interruption import STATUS, end_at_once, end_at_second_interrupt
 from contourmc.cli.output import console, output_folder, replace_what_cannot_be_shown, tell_written
 from contourmc.cli.reproduce import app as reproduce
@@ -20,6 +21,7 @@ app.add_typer(reproduce, name="reproduce")
 app.command()(runs.sample)
 app.command()(runs.resume)
 app.command()(runs.show)
+app.command()(doctor)
 
 
 def _version(asked: bool | None) -> None:

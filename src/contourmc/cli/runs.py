@@ -1,5 +1,6 @@
 """Runs of the user's own energies: `contourmc sample`, `resume` and `show`."""
 
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +40,8 @@ def sample(
         def energy(x):
             return 8 * jnp.sum((x**2 - 1) ** 2)
 
-    run: contourmc sample mine.py:energy --init "[1.0, 1.0]". It writes report.md, picture.png, summary.json and
-    draws.nc (for xarray, or Samples.load).
+    run: contourmc sample mine.py:energy --init "[1.0, 1.0]". It writes report.html (a page that opens
+    offline), summary.json and draws.nc (for xarray, or Samples.load).
 
     If the run is cut, the same command, or contourmc resume DIR, goes on where it was; with more --steps it goes on
     beyond its end.
@@ -59,7 +60,9 @@ def sample(
             energy, init=start, steps=steps, chains=chains, seed=seed, checkpoint=folder / RUN, checkpoint_every=60.0
         )
 
-    _reported(folder, f"{target}, from {init}", run, f"target={target!r}")
+    words = ["contourmc", "sample", target, "--init", init, "--steps", str(steps), "--chains", str(chains)]
+    command = shlex.join([*words, "--seed", str(seed)])
+    _reported(folder, f"{target}, from {init}", run, f"target={target!r}", command)
 
 
 def resume(
@@ -75,28 +78,27 @@ def resume(
 
 def show(
     folder: Annotated[Path, typer.Argument(help="The folder of the run: --out of contourmc sample, or a checkpoint.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep the view up to date until the run is complete, or Ctrl-C.")
+    ] = False,
 ) -> None:
     """Print where a run stands and what it has found so far, also while another process runs it."""
-    from contourmc import Samples
     from contourmc.checkpoints.folder import RunFolder
+    from contourmc.cli import standing
 
-    place = RunFolder(_place_of(folder))
     try:
-        found = place.read()
-        if found is None:
+        place = RunFolder(_place_of(folder))
+        if place.read() is None:
             stop(f"{folder} holds no run")
-        running = "is running" if place.is_locked() else "is not running"
-        samples = Samples.open(place.path)
+        if watch:
+            standing.watch(place)
+            return
+        found = standing.standing_of(place)
     except ValueError as error:
         stop(str(error))
-    done, steps = int(samples.trajectory.steps[-1]), found[1]
-    at = f"at its last checkpoint it had made {done:,} of {steps:,} steps of {samples.chains} chains ({samples.stage})"
-    console.print(f"The run {running}; {at}, in {samples.seconds:.1f} s.", soft_wrap=True)
-    if samples.energies.shape[1] == 0 or samples.stage != "sampling":
-        console.print("It has no draws yet.")
-        return
-    console.print(str(samples.summary()), soft_wrap=True)
-    console.print(str(samples.diagnose()), soft_wrap=True)
+    assert found is not None
+    for text in (found.head, *found.findings):
+        console.print(text, soft_wrap=True)
 
 
 def _place_of(folder: Path) -> Path:
@@ -119,12 +121,17 @@ def _remove(place: Path) -> None:
         stop(str(error))
 
 
-def _reported(folder: Path, title: str, run: Callable[[], "Samples"], what: str) -> None:
-    """Make a run, and write its report to the folder."""
+def _reported(folder: Path, title: str, run: Callable[[], "Samples"], what: str, command: str = "") -> None:
+    """Make a run, and write its report to the folder; `command` made the run, if it is known."""
     from contourmc import DivergenceError
     from contourmc.checkpoints.termination import STATUS as TERMINATED
-    from contourmc.report import write_report
+    from contourmc.cli.results import digest, write_results
+    from contourmc.draws.report.page import require_packages
 
+    try:
+        require_packages()  # before hours of sampling, and not after them
+    except ImportError as error:
+        stop(str(error))
     go_on = f"To go on: contourmc resume {folder}"
     with output_folder(folder, "", force=True) as place:
         try:
@@ -138,8 +145,9 @@ def _reported(folder: Path, title: str, run: Callable[[], "Samples"], what: str)
             stop(f"{what} is not possible: it calls sys.exit({error.code!r}), which ends the command")
         if samples.energies.shape[1] == 0:
             stop_interrupted(f"before the first draw, so no report was written. {go_on}")
-        files = write_report(samples, place, title)
-        console.print(files[0].read_text(encoding="utf-8").split("![the run]")[0].rstrip(), soft_wrap=True)
+        found = samples.summary()
+        files = write_results(samples, found, place, title, command)
+        console.print(digest(samples, found), soft_wrap=True)
         tell_written(files)
         if samples.interrupted:
             stop_interrupted(f"these are the draws so far. {go_on}")

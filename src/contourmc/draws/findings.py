@@ -31,10 +31,19 @@ class Diagnosis:
     def ok(self) -> bool:
         return all(finding.severity == "note" for finding in self.findings)
 
+    @property
+    def verdict(self) -> str:
+        """In a few words."""
+        return "Nothing wrong was found" if self.ok else "Do not trust this run yet"
+
+    @property
+    def caution(self) -> str:
+        """What a good verdict cannot see."""
+        return "A mode that was never visited cannot be seen." if self.ok else ""
+
     def __str__(self) -> str:
-        head = "Nothing wrong was found: " if self.ok else "Do not trust this run yet: "
-        tail = " A mode that was never visited cannot be seen." if self.ok else ""
-        return "\n".join([head + self.summary + tail, *(f"- {finding}" for finding in self.findings)])
+        head = f"{self.verdict}: {self.summary} {self.caution}".rstrip()
+        return "\n".join([head, *(f"- {finding}" for finding in self.findings)])
 
     __repr__ = __str__
 

@@ -16,6 +16,7 @@ from contourmc.draws.diagnostics import diagnose
 from contourmc.draws.evidence import LogEvidence, log_evidence
 from contourmc.draws.findings import Diagnosis
 from contourmc.draws.modes import Mode, find_modes
+from contourmc.draws.report.page import write_page
 from contourmc.draws.run_files import read_run
 from contourmc.draws.summary import Summary, summarise
 from contourmc.draws.thermodynamics import LogNormaliser, Thermodynamics, log_normaliser, thermodynamics
@@ -123,6 +124,15 @@ class Samples(WeightedDraws):
         The new file replaces one of the same name when it is complete, and not if writing fails.
         """
         return storage.save(self, Path(file))
+
+    def report(self, file: str | Path, title: str = "") -> Path:
+        """Write all of it on one page, an HTML file that opens offline and loads nothing; returns its path.
+
+        The verdict comes first, then estimates, modes, charts, temperatures and evidence where the run has them,
+        predictions, and how the run was made. Large runs show their leading coordinates and some of their draws. See
+        docs/report.md.
+        """
+        return write_page(self, Path(file), title)
 
     @classmethod
     def load(cls, file: str | Path) -> "Samples":

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from contourmc._core.checks import require
+from contourmc.draws.exhibits.chart import Chart
+from contourmc.draws.exhibits.table import Table
 
 
 class Stored(ABC):
@@ -20,6 +22,10 @@ class Stored(ABC):
     @abstractmethod
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Everything in it, as arrays by name."""
+
+    def exhibits(self) -> list[Table | Chart]:
+        """What a report shows of it."""
+        return []
 
     @classmethod
     @abstractmethod

@@ -51,6 +51,11 @@ class Partition(HoldsArrays, arrays=("low", "width", "per_width")):
         return self.low + self.width * np.arange(self.bins - 1)
 
     @property
+    def centres(self) -> Float[np.ndarray, " bins"]:
+        """The middle of each bin; of the unbounded ones as if they were as wide as the others."""
+        return self.low + self.width * (np.arange(self.bins) - 0.5)
+
+    @property
     def high(self) -> float:
         """The lower end of the last, unbounded bin."""
         return self.low + self.width * (self.bins - 2)

@@ -9,6 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc._core.checks import require, require_count
+from contourmc.draws.exhibits.chart import Chart
+from contourmc.draws.exhibits.table import Table
+from contourmc.predictions.calibration import calibration_chart
 from contourmc.predictions.model_average import ModelAverage, updated_mean
 from contourmc.predictions.prediction import Prediction
 from contourmc.targets.likelihoods import check_labels
@@ -68,6 +71,18 @@ class ClassificationPrediction(Prediction):
     @property
     def _of_labels(self) -> Float[np.ndarray, " n"]:
         return self.probabilities[np.arange(len(self.known_truth)), self.known_truth]
+
+    def exhibits(self) -> list[Table | Chart]:
+        if self.truth is None:
+            return super().exhibits()
+        confidence, accuracy, share = self.reliability()
+        caption = f"Share of right classes against confidence, in {len(share)} bins: {self.accuracy:.1%} are right at a"
+        caption += (
+            f" mean confidence of {np.sum(share * confidence):.1%}; the mean gap is {self.calibration_error():.3f}."
+        )
+        labels = "confidence", "share of right classes"
+        counts = share * len(self.known_truth)
+        return [*super().exhibits(), calibration_chart("Reliability", caption, labels, confidence, accuracy, counts)]
 
     def figures(self) -> dict[str, float]:
         if self.truth is None:

@@ -8,9 +8,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from contourmc._core.checks import require
+from contourmc.draws.exhibits.chart import Chart
+from contourmc.draws.exhibits.table import Table
 from contourmc.draws.stored import Stored
 from contourmc.predictions.tempering import share_that_counts
 
+WORDS = {  # figures as a report names them
+    "accuracy": "accuracy",
+    "nll": "negative log likelihood",
+    "ece": "expected calibration error",
+    "rmse": "root mean square error",
+    "best_accuracy": "accuracy of the best draw",
+    "best_rmse": "root mean square error of the best draw",
+}
 Kind = TypeVar("Kind", bound="Prediction")
 
 
@@ -108,6 +118,14 @@ class Prediction(Stored):
     def figures(self) -> dict[str, float]:
         """How good the average is, by name; nothing without targets."""
         return {}
+
+    def exhibits(self) -> list[Table | Chart]:
+        """The figures, and what the average is made of, as a table."""
+        figures = {WORDS.get(name, name): value for name, value in self.figures().items()}
+        rows: list[tuple[str, int | float]] = [*figures.items(), ("models of a chain", self.models)]
+        rows.append(("effective models of the worst chain", float(self.effective_models.min())))
+        note = "The best draw is chosen on the test set, and so is too optimistic." if figures else ""
+        return [Table("predictions", ("figure", "value"), rows, note)]
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{name} {value:.4g}" for name, value in self.figures().items())

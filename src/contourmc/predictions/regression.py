@@ -10,6 +10,9 @@ from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
 from contourmc._core.checks import require
+from contourmc.draws.exhibits.chart import Chart
+from contourmc.draws.exhibits.table import Table
+from contourmc.predictions.calibration import calibration_chart
 from contourmc.predictions.model_average import ModelAverage, updated_log_mean, updated_mean
 from contourmc.predictions.prediction import Prediction
 
@@ -55,6 +58,23 @@ class RegressionPrediction(Prediction):
         require(0 < probability < 1, "probability", probability, "give a number between 0 and 1")
         _ = self.known_truth
         return float(np.mean(np.abs(self.over_chains(self.means["below"]) - 0.5) < probability / 2))
+
+    def calibration(self) -> tuple[Float[np.ndarray, " levels"], Float[np.ndarray, " levels"]]:
+        """Probabilities of central intervals, and the share of targets inside each."""
+        nominal = np.linspace(0.005, 0.995, 199)
+        return nominal, np.array([self.coverage(float(probability)) for probability in nominal])
+
+    def exhibits(self) -> list[Table | Chart]:
+        if self.truth is None:
+            return super().exhibits()
+        nominal, observed = self.calibration()
+        caption = f"Share of targets inside central intervals: {self.coverage(0.5):.1%} in those of 50%,"
+        caption += (
+            f" {self.coverage(0.9):.1%} in those of 90%; the mean gap is {np.mean(np.abs(observed - nominal)):.3f}."
+        )
+        labels = "probability of the interval", "share of targets inside"
+        counts = np.full(nominal.shape, float(self.known_truth.size))
+        return [*super().exhibits(), calibration_chart("Calibration", caption, labels, nominal, observed, counts)]
 
     def figures(self) -> dict[str, float]:
         if self.truth is None:

@@ -206,6 +206,8 @@ class AdaptiveRun(Run):
         state, run = self._now
         settings: dict[str, Any] = self.settings | self.state.describe(None if run is None else self._kernel(state))
         settings["automatic"]["one_start"] = all(np.all(leaf == leaf[:1]) for leaf in jax.tree.leaves(self.starts))
+        given = {"partition": not self.follow, "step_size": self.given_step is not None}
+        settings["automatic"]["given"] = [name for name, was in given.items() if was]
         seconds, compile_seconds = self._past_seconds, self._past_compile_seconds
         stage, unfinished = STAGES[state.stage], self.step < self.steps and not self.failure
         if run is None:

@@ -1,4 +1,4 @@
-"""The report of a run, from draws whose numbers are known."""
+"""What `contourmc sample` writes, from draws whose numbers are known."""
 
 import json
 from dataclasses import replace
@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contourmc.cli.results import FILES, digest, summarise, write_results
 from contourmc.draws.basins import Basins
 from contourmc.draws.samples import Samples
 from contourmc.draws.trajectory import Trajectory
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
-from contourmc.report import summarise, write_report
 
 STEPS, BINS = 100, 5
 
@@ -70,29 +70,26 @@ def test_every_coordinate_has_a_name_and_its_numbers(samples):
     assert coordinates["b"]["mean"] == pytest.approx(samples.draws["b"].mean())
 
 
-def test_the_files_say_the_same(samples, tmp_path):
-    files = write_report(samples, tmp_path, "A title")
-    assert [file.name for file in files] == ["report.md", "summary.json", "picture.png", "draws.nc"]
+def test_the_files_and_the_terminal_say_the_same(samples, tmp_path):
+    found = samples.summary()
+    files = write_results(samples, found, tmp_path, "A title", "contourmc sample mine.py:energy")
+    assert files == [tmp_path / name for name in FILES]
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
-    assert summary["modes"] == summarise(samples, samples.summary())["modes"]
-    report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert report.startswith("# A title\n")
-    assert "| a[0] | 0.25 |" in report
-    assert "| 1 | 0.625 | 0.125 | 0.5 |" in report
-    assert "2 chains of 100 steps, seed 3" in report
-    assert "- step size 0.25" in report
-    assert "from 1 to 4, in 5 bins of width 1" in report
-    assert "chosen by a pilot of 1,234 steps a chain, accepting 60%" in report
-    assert "- one bin more" in report
-    assert (tmp_path / "picture.png").stat().st_size > 10_000
+    assert summary["modes"] == summarise(samples, found)["modes"]
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<h1>A title</h1>" in page
+    assert "contourmc sample mine.py:energy" in page
+    shown = digest(samples, found)
+    assert str(found) in shown
+    assert "mode 1: mass 0.625 ± 0.125" in shown
     np.testing.assert_allclose(Samples.load(tmp_path / "draws.nc").draws["b"], samples.draws["b"])
 
 
 def test_a_run_that_was_interrupted_says_so(samples, tmp_path):
-    settings = samples.settings | {"steps": 10 * STEPS}
-    write_report(replace(samples, interrupted=True, settings=settings), tmp_path, "A title")
+    interrupted = replace(samples, interrupted=True, settings=samples.settings | {"steps": 10 * STEPS})
+    write_results(interrupted, interrupted.summary(), tmp_path, "A title", "")
     assert json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["interrupted"] is True
-    assert "interrupted after 100 of 1,000 steps" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "interrupted after 100 of 1,000 steps" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_single_draw_has_a_report(samples, tmp_path):
@@ -114,6 +111,6 @@ def test_a_single_draw_has_a_report(samples, tmp_path):
             visits=np.full((1, 1, BINS), STEPS // BINS),
         ),
     )
-    write_report(one, tmp_path, "A title")
+    write_results(one, one.summary(), tmp_path, "A title", "")
     text = (tmp_path / "summary.json").read_text(encoding="utf-8")
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))

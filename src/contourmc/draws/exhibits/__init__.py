@@ -1,0 +1,1 @@
+"""What a report shows: charts and tables, as plain data."""

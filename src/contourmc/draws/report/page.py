@@ -1,0 +1,95 @@
+"""The page: its sections in order, and the file."""
+
+from datetime import date
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from contourmc._core.extras import import_extra
+from contourmc._core.versions import version_of
+from contourmc.draws.exhibits.chart import CONFIG
+from contourmc.draws.exhibits.numbers import shown
+from contourmc.draws.report.distributions import distribution_sections
+from contourmc.draws.report.energies import energies_section
+from contourmc.draws.report.escaping import script_hash, script_json
+from contourmc.draws.report.estimates import estimates_section, modes_section
+from contourmc.draws.report.library import vega_script
+from contourmc.draws.report.origin import again_section, automatic_section, settings_section
+from contourmc.draws.report.predictions import predictions_section
+from contourmc.draws.report.section import Section
+from contourmc.draws.report.temperatures import temperatures_section
+from contourmc.draws.report.verdict import verdict_of
+from contourmc.draws.weighted import WeightedDraws
+from contourmc.draws.whole_file import write_whole
+
+
+def require_packages() -> None:
+    """Raise an error that names what to install, before any work is done, if a page cannot be written."""
+    import_extra("jinja2", "report")
+    import_extra("vl_convert", "report")
+
+
+def write_page(samples: WeightedDraws, file: Path, title: str, command: str = "") -> Path:
+    """Write the page; an older one of the same name is replaced when the new one is complete."""
+    text = render(samples, title, command)
+    write_whole(file, lambda opened: opened.write(text.encode()))
+    return file
+
+
+def render(samples: WeightedDraws, title: str, command: str = "") -> str:
+    """The page as HTML.
+
+    Jinja escapes every text in it. Only scripts whose hashes the page names may run, so that one that came in by a name
+    would not, and nothing is loaded from elsewhere.
+    """
+    require_packages()
+    jinja: Any = import_extra("jinja2", "report")
+    templates = files("contourmc.draws.report") / "templates"
+    environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
+    environment.filters["shown"] = shown
+    scripts = [vega_script(), (templates / "page.js").read_text(encoding="utf-8")]
+    sections = sections_of(samples, command)
+    charts = [chart.spec for section in sections for chart in section.charts]
+    return environment.from_string((templates / "page.html").read_text(encoding="utf-8")).render(
+        title=title or _title(samples),
+        verdict=verdict_of(samples),
+        facts=_facts(samples),
+        sections=sections,
+        charts=jinja.utils.markupsafe.Markup(script_json({"config": CONFIG, "charts": charts})),
+        style=jinja.utils.markupsafe.Markup((templates / "page.css").read_text(encoding="utf-8")),
+        scripts=[jinja.utils.markupsafe.Markup(script) for script in scripts],
+        hashes=" ".join(map(script_hash, scripts)),
+        version=version_of("contourmc"),
+        today=date.today().isoformat(),
+    )
+
+
+def sections_of(samples: WeightedDraws, command: str) -> list[Section]:
+    """The sections that the run has something for."""
+    drawn = samples.energies.shape[1] > 0
+    found = [
+        *([estimates_section(samples), modes_section(samples), *distribution_sections(samples)] if drawn else []),
+        energies_section(samples) if drawn or samples.flattening is not None else None,
+        temperatures_section(samples) if drawn else None,
+        predictions_section(samples),
+        automatic_section(samples),
+        settings_section(samples),
+        again_section(samples, command),
+    ]
+    return [section for section in found if section is not None]
+
+
+def _title(samples: WeightedDraws) -> str:
+    target = samples.settings.get("target") or {}
+    named = [str(target.get(name)) for name in ("energy", "kind")]
+    return next((f"A run of {name}" for name in named if name.isidentifier() and name != "None"), "A run")
+
+
+def _facts(samples: WeightedDraws) -> list[str]:
+    marks = samples.trajectory.steps
+    steps = int(marks[-1]) if len(marks) else 0
+    facts = [f"{samples.chains:,} chains of {steps:,} steps", f"{samples.energies.size:,} draws"]
+    if "seed" in samples.settings:
+        facts.append(f"seed {samples.settings['seed']}")
+    facts.append(f"{samples.seconds:.1f} s")
+    return [*facts, *(["interrupted"] if samples.interrupted else [])]
