@@ -71,9 +71,8 @@ def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | Non
         ax.plot(partition.centres, theta, color=BLUE, lw=0.8, alpha=0.5, label=label if i == 0 else None)
     if truth is not None:
         ax.plot(partition.centres, np.where(truth > 0, truth, np.nan), "k.", ms=5, label="truth")
-    follows = samples.flattening is not None and samples.flattening.following
-    xlabel = "(smoothed energy − mean) / spread" if follows else "energy"
-    ax.set(xlabel=xlabel, ylabel="θ, probability of the bin", yscale="log", title="Learnt θ")
+    assert samples.flattening is not None
+    ax.set(xlabel=samples.flattening.axis, ylabel="θ, probability of the bin", yscale="log", title="Learnt θ")
     ax.legend(frameon=False)
     return ax
 

@@ -21,3 +21,8 @@ class Flattening:
     temperature: float | None = None
     automatic: bool = False
     following: bool = False
+
+    @property
+    def axis(self) -> str:
+        """What the bins are of, for the axis of a chart."""
+        return "(smoothed energy − mean) / spread" if self.following else "energy"

@@ -8,6 +8,7 @@ from contourmc.draws.exhibits.numbers import Measured, shown
 from contourmc.draws.flattening_checks import round_trips
 from contourmc.draws.report.section import Section
 from contourmc.draws.weighted import WeightedDraws
+from contourmc.flattening.summary import Flattening
 
 CHAINS = 3  # whose walk is drawn
 POINTS = 300  # of each of them
@@ -21,16 +22,23 @@ def energies_section(samples: WeightedDraws) -> Section:
     if samples.flattening is None:
         text.append("This kernel does not flatten the landscape, and its draws have equal weights.")
     else:
-        partition = samples.flattening.partition
-        low, high = (shown(Measured(end, partition.high - partition.low)) for end in (partition.low, partition.high))
-        text.append(
-            f"Energies from {low} to {high} were flattened, in {partition.bins} bins, so"
-            " that chains cross barriers; weights undo it."
-        )
+        text.append(_in_words(samples.flattening))
         charts += _flattening(samples)
     if samples.chains > CHAINS and charts:
         text.append(f"The walk shows {CHAINS} of {samples.chains:,} chains.")
     return Section("energies", "Energies and flattening", [" ".join(text)], charts=charts)
+
+
+def _in_words(flattening: Flattening) -> str:
+    """What was flattened."""
+    partition = flattening.partition
+    if flattening.following:
+        return f"The energies were flattened in {partition.bins} bins that followed them; weights undo it."
+    low, high = (shown(Measured(end, partition.high - partition.low)) for end in (partition.low, partition.high))
+    return (
+        f"Energies from {low} to {high} were flattened, in {partition.bins} bins, so"
+        " that chains cross barriers; weights undo it."
+    )
 
 
 def _visited(samples: WeightedDraws) -> Chart:
@@ -70,11 +78,12 @@ def _flattening(samples: WeightedDraws) -> list[Chart]:
     """θ, visits and multiplier of each energy bin."""
     partition, theta, visits = samples.partition, samples.theta, samples.trajectory.visits
     assert partition is not None
+    assert samples.flattening is not None
     if theta is None or visits is None:
         return []
     centres = partition.centres
     shown = np.unique(np.linspace(0, partition.bins - 1, min(partition.bins, LEVELS)).astype(int))
-    energy = Axis("energy", limits=(float(centres[0]), float(centres[-1])))
+    energy = Axis(samples.flattening.axis, limits=(float(centres[0]), float(centres[-1])))
     mean, low, high = (part(theta, axis=0)[shown] for part in (np.mean, np.min, np.max))
     layers = [Layer("line", {"x": centres[shown], "y": np.where(mean > 0, mean, np.nan)}, "mean of the chains")]
     if not samples.comparable_weights and len(theta) > 1:
@@ -93,7 +102,9 @@ def _flattening(samples: WeightedDraws) -> list[Chart]:
     charts.append(
         Chart("Visits", caption, energy, Axis("share of steps", zero=True), [Layer("bars", bars, "all chains")])
     )
-    return charts + ([_multiplier(samples, centres, energy)] if samples.energies.shape[1] > 0 else [])
+    # Where bins follow the energies, those of the draws are not known afterwards.
+    told = samples.energies.shape[1] > 0 and not samples.flattening.following
+    return charts + ([_multiplier(samples, centres, energy)] if told else [])
 
 
 def _multiplier(samples: WeightedDraws, centres: np.ndarray, energy: Axis) -> Chart:
