@@ -69,13 +69,14 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
         # Of all chains, those of the first at the beginning.
         energies, multipliers = samples.energies.ravel(), samples.multipliers.ravel()
         log_weights = samples.log_weights.ravel()
+        zeta = samples.settings.get("following", {}).get("zeta", images.zeta)
         found |= {
             "models": samples.average.models * samples.chains,
             "reliability": {name: values.tolist() for name, values in reliability.items()},
             "energies": [float(energies.min()), float(energies.max())],
             "multipliers": [float(multipliers.min()), float(multipliers.max())],
             "effective_models_by_weight": float(kish(normalise(log_weights))),
-            "effective_models_by_theta": float(kish(normalise(log_weights / images.zeta))),
+            "effective_models_by_theta": float(kish(normalise(log_weights / zeta))),
             "draws": {
                 "steps": samples.steps.tolist(),
                 "energies": _rounded(energies, 1),
