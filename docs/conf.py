@@ -23,6 +23,8 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"  # the browser's own: nothing is loaded from elsewhere
 html_show_sphinx = False
+html_show_sourcelink = False
+html_show_search_summary = False  # a page that is opened as a file may not read others
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
@@ -34,8 +36,7 @@ nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
-autodoc_preserve_defaults = True
+autodoc_typehints_description_target = "all"
 python_display_short_literal_types = True
 python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True

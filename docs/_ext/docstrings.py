@@ -2,7 +2,7 @@
 
 - `name: meaning`, with its continuation indented, becomes a field of that name, to which Sphinx adds the type.
 - A paragraph that is indented becomes a block of Python.
-- `code` in single quotes of its own becomes a literal, and signs such as * and _ stand for themselves.
+- `code` becomes a literal, or a link if it is a public name; signs such as * and _ stand for themselves.
 """
 
 import re
@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sphinx.application import Sphinx
+
+import contourmc
 
 _FIELD = re.compile(r"(\w+(?:, \w+)*): +(.+)")
 _SECOND_FIELD = re.compile(r"(?<=\.)  +(?=\w+: )")
@@ -26,10 +28,17 @@ def paragraphs(lines: list[str]) -> Iterator[list[str]]:
             paragraph = []
 
 
+def literal(code: str) -> str:
+    public = code.removeprefix("cm.") in contourmc.__all__
+    return f":py:obj:`{code} <contourmc.{code.removeprefix('cm.')}>`" if public else f"``{code}``"
+
+
 def escaped(text: str) -> str:
     """Text in which nothing but `code` has a meaning."""
     parts = _CODE.split(text)
-    return "".join(f"`{part}`" if i % 2 else re.sub(r"([*_|\\])", r"\\\1", part) for i, part in enumerate(parts))
+    return "".join(
+        literal(part[1:-1]) if i % 2 else re.sub(r"([*_|\\])", r"\\\1", part) for i, part in enumerate(parts)
+    )
 
 
 def fields(paragraph: list[str]) -> list[tuple[list[str], list[str]]] | None:

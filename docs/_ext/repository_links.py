@@ -1,4 +1,4 @@
-"""Links of a page to files of the repository, which are right when it is read there, lead to the page that shows them."""
+"""Links of a page to files of the repository, right for those who read it there, lead to the page that shows them."""
 
 import re
 
