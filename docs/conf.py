@@ -1,12 +1,16 @@
 """How Sphinx builds the site: `make docs`. Every `code-cell` of a page is executed; an error in one fails the build."""
 
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import contourmc
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+os.environ["MATPLOTLIBRC"] = str(HERE)  # for the processes that execute pages, as is the next line
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # for `contourmc`
 
 project = "contourmc"
 author = "the authors of contourmc"
@@ -31,7 +35,7 @@ myst_heading_anchors = 3
 
 nb_execution_mode = "force"  # what the library does today, not what it did when a page was last changed
 nb_execution_timeout = 300
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True  # an error is a warning of the build, and so an error
 nb_merge_streams = True
 
 autodoc_member_order = "bysource"
