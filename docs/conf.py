@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 os.environ["MATPLOTLIBRC"] = str(HERE)  # for the processes that execute pages, as is the next line
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # for `contourmc`
+os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # tqdm's, which NumPyro imports
 
 project = "contourmc"
 author = "the authors of contourmc"
@@ -37,6 +38,7 @@ nb_execution_mode = "force"  # what the library does today, not what it did when
 nb_execution_timeout = 300
 nb_execution_show_tb = True  # an error is a warning of the build, and so an error
 nb_merge_streams = True
+nb_render_markdown_format = "gfm"  # with tables
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
