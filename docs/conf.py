@@ -51,3 +51,4 @@ python_use_unqualified_type_names = True
 if find_spec("torch") is None:
     tags.add("without_torch")  # noqa: F821  # given by Sphinx
     nb_execution_excludepatterns = ["guides/classifier.md"]
+    autodoc_mock_imports = ["torch"]

@@ -2,7 +2,8 @@
 
 - `name: meaning`, with its continuation indented, becomes a field of that name, to which Sphinx adds the type.
 - A paragraph that is indented becomes a block of Python.
-- `code` becomes a literal, or a link if it is a public name; signs such as * and _ stand for themselves.
+- `code` becomes a literal, or a link if it is a public name, and docs/tuning.md a link to that page.
+- Signs such as * and _ stand for themselves.
 """
 
 import re
@@ -16,6 +17,7 @@ import contourmc
 _FIELD = re.compile(r"(\w+(?:, \w+)*): +(.+)")
 _SECOND_FIELD = re.compile(r"(?<=\.)  +(?=\w+: )")
 _CODE = re.compile(r"(`[^`]+`)")
+_PAGE = re.compile(r"docs/(\w+)\.md")
 
 
 def paragraphs(lines: list[str]) -> Iterator[list[str]]:
@@ -36,9 +38,11 @@ def literal(code: str) -> str:
 def escaped(text: str) -> str:
     """Text in which nothing but `code` has a meaning."""
     parts = _CODE.split(text)
-    return "".join(
-        literal(part[1:-1]) if i % 2 else re.sub(r"([*_|\\])", r"\\\1", part) for i, part in enumerate(parts)
-    )
+    return "".join(literal(part[1:-1]) if i % 2 else plain(part) for i, part in enumerate(parts))
+
+
+def plain(text: str) -> str:
+    return _PAGE.sub(r":doc:`/\1`", re.sub(r"([*_|\\])", r"\\\1", text))
 
 
 def fields(paragraph: list[str]) -> list[tuple[list[str], list[str]]] | None:
