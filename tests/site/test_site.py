@@ -78,11 +78,10 @@ def test_screenshots_to_look_at(page):
         "(() => { const c = getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).map(Number);"
         " return (c[0] + c[1] + c[2]) / 3 })()"
     )
-    for look, (width, height, dark) in {"wide": (1280, 900, False), "narrow": (390, 844, False)}.items() | {
-        ("dark", (1280, 900, True))
-    }:
+    looks = {"wide": (1280, 900, False), "narrow": (390, 844, False), "dark": (1280, 900, True)}
+    for look, (width, height, dark) in looks.items():
         page.look(width, height, dark=dark)
-        for name in ("index", "start", "method", "guides/index", "reference/kernels"):
+        for name in ("index", "start", "method", "choosing", "guides/lattice", "reference/kernels"):
             page.open(address(f"{name}.html"))
             page.screenshot(SCREENSHOTS / f"{name.replace('/', '-')}-{look}.png")
             assert (page.evaluate(brightness) < 80) == dark
