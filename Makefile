@@ -6,7 +6,7 @@ OUT    ?= demo
 
 TORCH  ?= torch==2.13.0
 
-.PHONY: help demo test test-doors lint bench bench-gallery bench-checkpoints torture clean
+.PHONY: help demo test test-doors lint docs docs-check dist stranger bench bench-gallery bench-checkpoints torture clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -28,6 +28,23 @@ lint: $(VENV)/.dev  ## ruff, pyright, and the contract of layers: imports go one
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-logo
 
+docs: $(VENV)/.docs  ## build the site into build/docs, and run every cell of its pages; warnings are errors
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env -b html -d build/doctrees docs build/docs
+
+docs-check: docs  ## build the site and open it in a headless Chromium, which is installed where that is possible
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  { apt-get update -q && apt-get install -q -y chromium; } || { sudo -n apt-get install -q -y chromium; } || \
+	  echo "Chromium could not be installed: what needs it is skipped"
+	$(BIN)/python -m pytest tests/site
+
+dist: $(VENV)/.dev  ## build wheel and sdist into dist, and try the wheel in an environment of its own
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m tools.try_package
+
+stranger: $(BIN)/python  ## the README's path in a fresh clone, with a clock: clone, demo, an energy of one's own, its report
+	$(BIN)/python -m tools.stranger
+
 bench: $(VENV)/.bench  ## time per step beside BlackJAX and a C loop, in one run
 	$(BIN)/python -m benchmarks.speed
 
@@ -40,8 +57,8 @@ torture: $(VENV)/.dev  ## kill 100 runs of every kind at random, resume them, an
 bench-checkpoints: $(VENV)/.dev  ## what checkpoints cost: time, resuming, memory
 	$(BIN)/python -m benchmarks.checkpoints
 
-clean:  ## remove the virtual environment and the demo's output
-	rm -rf $(VENV) demo
+clean:  ## remove the virtual environment, the demo's output, the site and the packages
+	rm -rf $(VENV) demo build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -60,6 +77,12 @@ $(VENV)/.dev: $(BIN)/python pyproject.toml
 $(VENV)/.doors: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,pymc]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' || \
+	  echo "PyTorch could not be installed: the guide to it is not executed"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,docs]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
