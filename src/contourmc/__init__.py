@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from contourmc.numpyro import from_numpyro as from_numpyro
     from contourmc.pymc import from_pymc as from_pymc
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Average",
