@@ -27,9 +27,8 @@ train, test = slice(0, 400), slice(400, 500)
 
 likelihood = cm.GaussianLikelihood(network, noise=0.1)
 posterior = cm.Posterior(likelihood, cm.GaussianPrior(1.0), data=(x[train], y[train]), batch_size=50)
-kernel = cm.csghmc(step_size=1e-6, partition=cm.Partition(low=-200.0, width=50.0, bins=100))
 average = cm.RegressionAverage(likelihood.predict, x[test], y[test, 0])
 
-run = cm.sample(posterior, init=init, steps=10_000, kernel=kernel, chains=4, thin=100, average=average)
+run = cm.sample(posterior, init=init, steps=10_000, learning_rate=5e-4, temperature=1.0, chains=4, average=average)
 print(run.average)
 print("90% intervals hold", run.average.coverage(0.9), "of the test set")

@@ -60,12 +60,6 @@ def use_page(file: Path, folder: Path, script: str, width: int = 1200) -> Page:
     return opened._replace(result=json.loads(unescape(found[1])))
 
 
-def take_picture(file: Path, picture: Path, folder: Path, size: tuple[int, int], *, dark: bool = False) -> None:
-    """A picture of a page as a PNG file."""
-    scheme = ("--blink-settings=preferredColorScheme=0",) if dark else ()
-    _run(folder, f"--window-size={size[0]},{size[1]}", f"--screenshot={picture}", *scheme, file.resolve().as_uri())
-
-
 def _open(address: str, folder: Path) -> Page:
     done = _run(folder, "--dump-dom", address)
     return Page(done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line])

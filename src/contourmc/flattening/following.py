@@ -46,9 +46,8 @@ class Energies(NamedTuple):
 
 
 class Flattened(NamedTuple):
-    """level: z, of the smoothed energy.  multiplier: of the gradient.  log_weight: ζ·log Ψ.  zeta: ζ."""
+    """multiplier: of the gradient.  log_weight: ζ·log Ψ.  zeta: ζ."""
 
-    level: Float[Array, ""]
     multiplier: Float[Array, ""]
     log_weight: Float[Array, ""]
     zeta: Float[Array, ""]
@@ -110,16 +109,19 @@ class Following:
         self, energies: Energies, theta: LogTheta, temperature: Float[Array, ""], step: Int[Array, ""]
     ) -> Flattened:
         """What becomes of the energy seen last."""
-        partition, width = self.partition, self.width(energies)
-        spread = width / partition.width
-        level = (energies.smooth - energies.mean) / jnp.maximum(spread, jnp.finfo(spread.dtype).tiny)
+        partition, level, width = self.partition, self.level(energies), self.width(energies)
         log_psi, slope = interpolate(theta, partition, level, "smooth")
         inner = theta.levels[1:-1]
         steepest = jnp.maximum(1.0, jnp.max(jnp.abs(inner[1:] - inner[:-1])))
         strength = jnp.where(step > self.begin, self.bound * self.reliability(energies) / steepest, 0.0)
         # At temperature 0 nothing is sampled that weights could lead back to: there they are equal.
         zeta = jnp.where(temperature > 0, strength * width / jnp.where(temperature > 0, temperature, 1.0), 0.0)
-        return Flattened(level, 1 + strength * partition.width * slope, zeta * log_psi, zeta)
+        return Flattened(1 + strength * partition.width * slope, zeta * log_psi, zeta)
+
+    def level(self, energies: Energies) -> Float[Array, ""]:
+        """z, of the smoothed energy; with S not below what the width of the bins asks for."""
+        spread = self.width(energies) / self.partition.width
+        return (energies.smooth - energies.mean) / jnp.maximum(spread, jnp.finfo(spread.dtype).tiny)
 
     def width(self, energies: Energies) -> Float[Array, ""]:
         """Δu, the width of a bin in units of energy."""

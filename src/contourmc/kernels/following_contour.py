@@ -80,8 +80,8 @@ class FollowingContour(FlattenedKernel, arrays=("dynamics",)):
         assert state.energies is not None
         assert inputs.log_omega is not None
         theta, step = state.theta, state.steps  # the dynamics has counted this step already
-        level = self.following.flatten(state.energies, theta, inputs.dynamics.temperature, step).level
-        index, learning = self.following.partition.index(level), step > self.following.begin
+        index = self.following.partition.index(self.following.level(state.energies))
+        learning = step > self.following.begin
         gain = RULE.gain(theta, index, info.log_weight)
         learnt = RULE.update(theta, index, gain, inputs.log_omega, chain_axes() if self.shared else None)
         theta = jax.tree.map(lambda new, old: jnp.where(learning, new, old), learnt, theta)

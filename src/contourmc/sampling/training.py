@@ -18,7 +18,7 @@ from contourmc.predictions.model_average import ModelAverage
 from contourmc.targets.base import Target
 from contourmc.targets.minibatch import MiniBatchTarget
 
-TEMPERATURE = 0.01  # colder than the posterior: with noise of temperature 1 every network that was tried predicts worse
+TEMPERATURE = 0.01  # colder than the posterior, whose prior is rarely meant (docs/networks.md)
 EFFECTIVE = 0.5  # of the models must count
 LEAST = 2 * Following.smoothing  # steps before the flattening begins
 BURN_IN = 0.4  # of the steps, unless the learning rate goes in cycles
