@@ -104,6 +104,16 @@ def averaged(checkpoint: Path | None) -> cm.Samples:
     return of_posterior(posterior(), checkpoint, average=average, store=False)
 
 
+def trained(checkpoint: Path | None) -> cm.Samples:
+    """By a learning rate; its bins follow the energies, and its chains share θ."""
+    x, y = data()
+    average = cm.ClassificationAverage(predict, x[:50], y[:50])
+    return cm.sample(
+        posterior(), init=START, steps=int(SHARE * 60_000), learning_rate=0.1, chains=2, thin=20, seed=7,
+        average=average, checkpoint=checkpoint, checkpoint_every=EVERY,
+    )  # fmt: skip
+
+
 def stateful(checkpoint: Path | None) -> cm.Samples:
     return of_posterior(posterior(log_likelihood=with_state, state=np.zeros(3, np.float32)), checkpoint)
 
@@ -170,6 +180,7 @@ KINDS: dict[str, Run] = {
     "a kernel": flattened,
     "replica exchange": exchanging,
     "average": averaged,
+    "a learning rate": trained,
     "state": stateful,
     "snapshots": snapshots,
     "memory-mapped data": mapped,
