@@ -38,7 +38,7 @@ from benchmarks.networks.summary import summarise
 from benchmarks.options import choose
 from contourmc.studies.datasets import DatasetError
 
-QUICK_EPOCHS = 5
+QUICK_EPOCHS = 15
 
 
 def main(

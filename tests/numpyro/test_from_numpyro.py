@@ -204,7 +204,7 @@ def test_a_subsampled_plate_is_a_posterior_on_mini_batches():
     y = (2 * x + 0.5 * RANDOM.normal(size=1000)).astype(np.float32)
     target = cm.from_numpyro(regression, x, y, size=100)
     assert not target.exact
-    with pytest.raises(ValueError, match=r"kernel=None .*mini-batches.*sgld"):
+    with pytest.raises(ValueError, match=r"learning_rate=None .*mini-batches.*sgld"):
         cm.sample(target, steps=2_000)
     run = cm.sample(target, steps=4_000, kernel=cm.sgld(2e-5), burn_in=2_000)
     assert set(run.draws) == {"slope", "noise"}  # what depends on a batch is not part of a draw

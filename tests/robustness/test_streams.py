@@ -133,7 +133,7 @@ def test_random_keys_that_only_pass_through_a_state_do_not_reach_the_single_kern
 )
 @pytest.mark.parametrize("step_size", ["auto", 0.01])
 def test_a_run_on_mini_batches_cannot_tune_itself(target, step_size):
-    with pytest.raises(ValueError, match=r"^kernel=None .*sgld\(0\.0025\).*networks\.md.*one batch"):
+    with pytest.raises(ValueError, match=r"^learning_rate=None .*sgld\(0\.0025\).*networks\.md.*one batch"):
         cm.sample(target, init=0.0, steps=2000, step_size=step_size)
 
 

@@ -176,7 +176,7 @@ def test_a_posterior_on_mini_batches():
         data, batch_size=100,
     )  # fmt: skip
     target = cm.transformed(posterior, {"scale": cm.positive})
-    with pytest.raises(ValueError, match=r"kernel=None .*mini-batches"):
+    with pytest.raises(ValueError, match=r"learning_rate=None .*mini-batches"):
         cm.sample(target, init={"mean": 0.0, "scale": 1.0}, steps=2_000)
     run = cm.sample(target, init={"mean": 0.0, "scale": 1.0}, steps=5_000, kernel=cm.sgld(1e-4))
     assert run.mean()["mean"] == pytest.approx(data.mean(), abs=0.5)
