@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 import contourmc as cm
 from contourmc.kernels.dynamics import IncrementalDynamics, LangevinInputs
+from contourmc.kernels.flattened import FlattenedKernel
 from contourmc.kernels.schedules import evaluate
 from contourmc.kernels.sghmc import SGHMC
 from contourmc.kernels.sgld import SGLD
@@ -25,8 +26,10 @@ SIZE = 256  # N
 STEPS = 1000
 START = np.array([1.0, -0.5, 0.2])
 NOISE = np.random.default_rng(0).normal(size=(STEPS, 3))
-PARTITION = cm.Partition(low=1.0, width=0.5, bins=24)
-OMEGA = cm.Polynomial(scale=1.0, power=0.6, offset=10.0)
+FIXED = {
+    "partition": cm.Partition(low=1.0, width=0.5, bins=24),
+    "omega": cm.Polynomial(scale=1.0, power=0.6, offset=10.0),
+}
 
 
 def energy(x):
@@ -62,19 +65,20 @@ DYNAMICS = {
     "csghmc": ScriptedSGHMC(0.02, 1.0, 0.9, noise=NOISE),
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    "smooth": {"zeta": 0.9},
-    "left, step weights": {"zeta": 0.75, "scheme": "left", "weights": "step"},
-    "centred, scalable": {"zeta": 3.0, "scheme": "centred", "rule": "scalable"},
-    "right, biased": {"zeta": 2.0, "scheme": "right", "rule": cm.Biased(rho=0.5)},
+    "smooth": FIXED | {"zeta": 0.9},
+    "left, step weights": FIXED | {"zeta": 0.75, "scheme": "left", "weights": "step"},
+    "centred, scalable": FIXED | {"zeta": 3.0, "scheme": "centred", "rule": "scalable"},
+    "right, biased": FIXED | {"zeta": 2.0, "scheme": "right", "rule": cm.Biased(rho=0.5)},
+    "bins that follow": {"partition": cm.Following(begin=200, smoothing=5)},
 }
 CASES = [(dynamics, setting) for dynamics in DYNAMICS for setting in SETTINGS]
 
 
-def kernel_of(dynamics: str, setting: str) -> cm.Contour:
-    return cm.contour(DYNAMICS[dynamics], PARTITION, omega=OMEGA, **SETTINGS[setting])
+def kernel_of(dynamics: str, setting: str) -> FlattenedKernel:
+    return cm.contour(DYNAMICS[dynamics], **SETTINGS[setting])
 
 
-def unscripted(kernel: cm.Contour) -> cm.Contour:
+def unscripted(kernel: FlattenedKernel) -> FlattenedKernel:
     """The same kernel for a door that is given the noise itself."""
     scripted = kernel.dynamics
     assert isinstance(scripted, ScriptedSGLD | ScriptedSGHMC)
@@ -91,7 +95,7 @@ class Path(NamedTuple):
     theta: np.ndarray
 
 
-def engine_path(kernel: cm.Contour) -> Path:
+def engine_path(kernel: FlattenedKernel) -> Path:
     """What `cm.sample` makes of it."""
     run = cm.sample(energy, init=START, steps=STEPS, kernel=kernel, chains=1, burn_in=0, thin=1)
     assert run.theta is not None

@@ -20,12 +20,12 @@ from tests.doors.scripted import (
 
 import contourmc.optax as samplers
 from contourmc._core import operations
-from contourmc.kernels.contour import Contour
+from contourmc.kernels.flattened import FlattenedKernel
 
 pytestmark = pytest.mark.usefixtures("double_precision")
 
 
-def optax_path(kernel: Contour) -> Path:
+def optax_path(kernel: FlattenedKernel) -> Path:
     """A training loop on the mean loss U/N."""
     tx = samplers.sampler(kernel, data_size=SIZE)
 
@@ -39,7 +39,7 @@ def optax_path(kernel: Contour) -> Path:
     return Path(*map(np.asarray, (positions, log_weights, jax.nn.softmax(state.kernel.theta.levels))))
 
 
-def torch_path(kernel: Contour) -> Path:
+def torch_path(kernel: FlattenedKernel) -> Path:
     """The same loop in PyTorch."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     from contourmc.torch import Sampler
@@ -79,13 +79,13 @@ def test_same_path(door, dynamics, setting):
 
 def test_one_sign_in_optaxs_door_makes_another_path(monkeypatch):
     kernel = kernel_of("csgld", "smooth")
-    reference, increment = engine_path(kernel), Contour.increment
+    reference, increment = engine_path(kernel), FlattenedKernel.increment
 
     def broken(*given):
         added, state, info = increment(*given)
         return -added, state, info
 
-    monkeypatch.setattr(Contour, "increment", broken)
+    monkeypatch.setattr(FlattenedKernel, "increment", broken)
     with pytest.raises(AssertionError):
         assert_same(optax_path(kernel), reference)
 
