@@ -184,7 +184,7 @@ class KernelRun(Run):
             **columns["/"],
             steps=self._kept.steps(first, self.draws - first),
             trajectory=trajectory if view is None else trajectory.without_moments(),
-            settings=self.settings | self.kernel.found(gather(state.groups, lambda chain: chain.state)),
+            settings=self.settings | self.kernel.found(lambda part: gather(state.groups, lambda c: part(c.state))),
             seconds=self.seconds,
             compile_seconds=self.compile_seconds,
             interrupted=state.step < self.steps and state.failure is None,

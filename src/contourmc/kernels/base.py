@@ -1,6 +1,7 @@
 """The base class of kernels: a state, what a step needs besides it, and the move."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -13,6 +14,7 @@ from contourmc._core.pytrees import HoldsArrays, Position
 from contourmc.flattening.summary import Flattening
 from contourmc.targets.base import Target
 
+Collect = Callable[[Callable[[Any], Any]], Any]
 CHAINS = "chains"  # the name of the axis along which the chains of a device are mapped
 
 
@@ -98,8 +100,11 @@ class Kernel(HoldsArrays, ABC):
         """
         return None
 
-    def found(self, states: Any) -> dict[str, Any]:
-        """What a kernel that adapts itself has found, as plain data, from the stacked states of all chains."""
+    def found(self, collect: Collect) -> dict[str, Any]:
+        """What a kernel that adapts itself has found, as plain data.
+
+        collect: gives a part of the states of all chains, stacked, by the function that takes it from one state.
+        """
         return {}
 
     def settle(self, state: Any) -> Any:

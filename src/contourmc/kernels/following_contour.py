@@ -11,10 +11,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from contourmc._core.checks import require
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
-from contourmc.flattening.following import Following
+from contourmc.flattening.following import Energies, Following
 from contourmc.flattening.rules import Visits
 from contourmc.flattening.summary import Flattening
-from contourmc.kernels.base import chain_axes
+from contourmc.flattening.theta import LogTheta
+from contourmc.kernels.base import Collect, chain_axes
 from contourmc.kernels.dynamics import Flatten, Flattenable, IncrementalDynamics
 from contourmc.kernels.flattened import ContourInputs, ContourState, FlattenedKernel, one_more, start_theta
 
@@ -88,13 +89,11 @@ class FollowingContour(FlattenedKernel, arrays=("dynamics",)):
         visits = one_more(state.visits, index, learning.astype(state.visits.dtype))
         return state._replace(theta=theta, visits=visits), info._replace(bin=index)
 
-    def found(self, states: ContourState) -> dict[str, Any]:
+    def found(self, collect: Collect) -> dict[str, Any]:
         """What the bins have found of the energies, and ζ, as means over the chains."""
         following, temperature = self.following, self.dynamics.temperature
 
-        def of_one(state: ContourState) -> dict[str, Array]:
-            energies = state.energies
-            assert energies is not None
+        def of_one(energies: Energies, theta: LogTheta, steps: Array) -> dict[str, Array]:
             figures = {
                 "noise": jnp.sqrt(energies.noise),
                 "mean_energy": energies.mean,
@@ -105,9 +104,9 @@ class FollowingContour(FlattenedKernel, arrays=("dynamics",)):
             if callable(temperature):
                 return figures
             at = jnp.asarray(temperature, energies.mean.dtype)
-            return figures | {"zeta": following.flatten(energies, state.theta, at, state.steps + 1).zeta}
+            return figures | {"zeta": following.flatten(energies, theta, at, steps + 1).zeta}
 
-        without = states._replace(dynamics=states.dynamics.at(None))
-        figures = jax.vmap(of_one)(jax.tree.map(jnp.asarray, without))
+        states = collect(lambda state: (state.energies, state.theta, state.dynamics.steps))
+        figures = jax.vmap(of_one)(*jax.tree.map(jnp.asarray, states))
         plain = {name: float(np.mean(np.asarray(values, float))) for name, values in figures.items()}
         return {"following": plain | {"multipliers_within": [1 - following.bound, 1 + following.bound]}}
