@@ -164,3 +164,5 @@ def test_flattening_by_the_data_splits_energy_and_gradient():
         posterior(flatten_by="prior")
     with pytest.raises(ValueError, match=r"flatten_by=.*Metropolis"):
         sample(split, steps=100, kernel=cm.adjusted(1e-3))
+    with pytest.raises(ValueError, match=r"flatten_by=.*replicas"):
+        sample(split, steps=100, kernel=cm.replica_exchange(cm.sghmc(1e-4), cm.sghmc(1e-4, 2.0)))

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from contourmc._core.checks import require
 from contourmc._core.pytrees import Position
 
 
@@ -45,6 +46,12 @@ def multiplied(gradient: Gradient, multiplier: Float[Array, ""]) -> Position:
 def whole(gradient: Gradient) -> Position:
     """∇U."""
     return jax.tree.map(jnp.add, *gradient) if isinstance(gradient, GradientTerms) else gradient
+
+
+def require_whole(gradient: Any, what: str) -> None:
+    """Raise for a target that is flattened by a term of its energy, where `what` needs all of it."""
+    remedy = f"{what} needs all of the energy: leave flatten_by out, or take sghmc(...)"
+    require(not isinstance(gradient, GradientTerms), "flatten_by", "data", remedy)
 
 
 def of_each_term(function: Callable[[Position], Any], gradient: Gradient) -> Any:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
-from contourmc._core.gradient_terms import GradientTerms
+from contourmc._core.gradient_terms import require_whole
 from contourmc._core.info import Info
 from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position
@@ -118,8 +118,7 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
         gradient: Position,
         flatten: Flatten = unflattened,
     ) -> tuple[AdjustedState, Info]:
-        remedy = "a Metropolis test needs all of the energy: leave flatten_by out, or take sghmc(...)"
-        require(not isinstance(gradient, GradientTerms), "flatten_by", "data", remedy)
+        require_whole(gradient, "a Metropolis test")
         here, there = self.ends(state, energy, flatten)
         return self.decide(inputs, state, gradient, here, there, self.flight(state, gradient, there))
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require, require_number
+from contourmc._core.gradient_terms import require_whole
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import Adjusted
@@ -118,6 +119,7 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
         return ReplicaInputs(replicas, jnp.log(jax.random.uniform(swap_key, shape, minval=1e-38)))
 
     def move(self, inputs: ReplicaInputs, state: ReplicaState, energy: Any, gradient: Any) -> tuple[ReplicaState, Info]:
+        require_whole(gradient[0], "a swap of replicas")
         info = describe_point(energy[0], unflattened)
         positions, energies, gradients = list(state.position), list(energy), list(gradient)
         accepted = []

@@ -49,8 +49,8 @@ def sample(
 
     target: a function from a position (any pytree of floats) to its energy, minus the log density up to a
         constant; or a `Target`. Or a list of targets, one for each chain, alike in all but the numbers in their
-        arrays, such as posteriors on different splits of a data set. A list needs a kernel; look at its chains one by
-        one, since estimates over all of them mix different targets.
+        arrays, such as posteriors on different splits of a data set. A list needs a kernel or a learning_rate; look at
+        its chains one by one, since estimates over all of them mix different targets.
     init: the position where all chains start; or a function from a JAX random key to one, such as `Box(low, high)`; or,
         with `per_chain_init`, positions stacked along a leading chain axis. Of a target with its own coordinates, as
         from `transformed`, a position in these. It is not needed for a target with its own starts, as from

@@ -29,7 +29,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
     log_prior: a function from the parameters to their log density, up to a constant.
     data: any pytree of arrays with one entry for each observation along the first axis, for example (x, y).
         It is put on the device once, and is an argument of the compiled program.
-    batch_size: n. With n = N nothing is random, and a run can tune itself; on smaller batches it needs a kernel.
+    batch_size: n. With n = N nothing is random, and a run can tune itself; else it needs a learning_rate or a kernel.
     replace: False: an epoch is N // n steps through the data in a new random order, which leaves out N mod n
         observations; True: every observation of a batch is drawn from all the data.
     augment: a function from a random key and a batch to the batch that the likelihood sees.
