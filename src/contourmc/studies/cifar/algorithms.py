@@ -24,11 +24,14 @@ OMEGA = Polynomial(scale=10.0, power=0.75, offset=1000.0)
 
 @dataclass(frozen=True)
 class Length:
-    """images: N, in an epoch.  epochs: of the run.  steps_per_epoch: how many batches that is."""
+    """images: N, in an epoch.  epochs: of the run.  steps_per_epoch: how many batches that is.
+    learning_rate: of the mean loss, where it is highest; None for that of the algorithm.
+    """
 
     images: int
     epochs: int
     steps_per_epoch: int
+    learning_rate: float | None = None
 
     @property
     def scale(self) -> float:
@@ -44,8 +47,12 @@ class Length:
         begin = round(share * self.epochs) * self.steps_per_epoch
         return ExponentialDecay(value, 1.01 ** (-EPOCHS / self.epochs), self.steps_per_epoch, begin)
 
+    def rate(self, usual: float) -> float:
+        """The learning rate of the mean loss: the one that was given, or the usual one."""
+        return usual if self.learning_rate is None else self.learning_rate
+
     def step_size(self, annealed: bool) -> Schedule:
-        return self.decay(2e-6 / self.scale, 0.4) if annealed else 2e-7 / self.scale
+        return self.decay(self.rate(0.1) / self.images, 0.4) if annealed else self.rate(0.01) / self.images
 
     def cyclic(self, epochs: int, factor: float) -> CyclicCosine:
         """Learning rates of the mean loss, times a factor, from 0.5 down to 0 in cycles of some epochs.
@@ -53,7 +60,7 @@ class Length:
         From 0.5 is better than from 0.1 on training images that were held out.
         """
         period = min(epochs, self.epochs) * self.steps_per_epoch
-        return CyclicCosine(0.5 * factor, period, warm_up=WARM_UP * self.steps_per_epoch)
+        return CyclicCosine(self.rate(0.5) * factor, period, warm_up=WARM_UP * self.steps_per_epoch)
 
     def temperature(self, annealed: bool) -> Schedule:
         return self.decay(0.01 * self.scale, 0.0) if annealed else 0.01 * self.scale
@@ -81,7 +88,7 @@ def _cyclical(_: ImageSet, length: Length, annealed: bool) -> Kernel:
 
 def _fast_sghmc(_: ImageSet, length: Length, annealed: bool) -> Kernel:
     """At five times the step size: the best learning rate, 0.05, on training images that were held out."""
-    return sghmc(1e-6 / length.scale, length.temperature(annealed), MOMENTUM)
+    return sghmc(length.rate(0.05) / length.images, length.temperature(annealed), MOMENTUM)
 
 
 def _cosine(_: ImageSet, length: Length, annealed: bool) -> Kernel:

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from contourmc._core.checks import require, require_count
+from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.describe import describe
 from contourmc._core.info import Info
 from contourmc._core.progress import Progress
@@ -43,6 +43,7 @@ class Setting:
     crop, flip, erase: what is done to images at random; see `Augmentation`.
     chains: how many there are, each with an own start; the average is over all of them.
     held_out: how many training images, the last ones, take the place of the test set, to choose settings by.
+    learning_rate: of the mean loss, where it is highest; None for that of the algorithm.
     """
 
     algorithm: str
@@ -58,6 +59,7 @@ class Setting:
     dataset: str = "cifar10"
     chains: int = 1
     held_out: int = 0
+    learning_rate: float | None = None
 
     def __post_init__(self):
         find_set(self.dataset)
@@ -69,6 +71,8 @@ class Setting:
         require(self.images >= 10, "images", self.images, "give at least 10")
         remedy = f"give {self.images} or less, as many images as there are to train on, or more images"
         require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
+        if self.learning_rate is not None:
+            require_number("learning_rate", self.learning_rate, "give a number above 0, such as 0.1", positive=True)
         choices = ("bfloat16", "float32")
         require(self.precision in choices, "precision", self.precision, f"choose one of {', '.join(choices)}")
 
@@ -78,7 +82,7 @@ class Setting:
         usual = Setting(self.algorithm)
         unusual = [
             f"{name}-{getattr(self, name)}".replace("_", "-")
-            for name in ("batch_size", "images", "depth", "precision", "chains", "held_out")
+            for name in ("batch_size", "images", "depth", "precision", "chains", "held_out", "learning_rate")
             if getattr(self, name) != getattr(usual, name)
         ]
         unusual += [f"no-{name}" for name in ("crop", "flip", "erase") if not getattr(self, name)]
@@ -111,7 +115,7 @@ class Setting:
 
     @property
     def length(self) -> Length:
-        return Length(self.images, self.epochs, self.images // self.batch_size)
+        return Length(self.images, self.epochs, self.images // self.batch_size, self.learning_rate)
 
 
 def train(
