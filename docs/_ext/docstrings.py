@@ -1,7 +1,7 @@
 """Docstrings as they are written here, in plain text, as what Sphinx reads.
 
 - `name: meaning`, with its continuation indented, becomes a field of that name, to which Sphinx adds the type.
-- A paragraph that is indented becomes a block of Python.
+- A paragraph that is indented becomes a block of Python, and one that begins with >>> an example with what it prints.
 - `code` becomes a literal, or a link if it is a public name, and docs/tuning.md a link to that page.
 - Signs such as * and _ stand for themselves.
 """
@@ -62,7 +62,9 @@ def fields(paragraph: list[str]) -> list[tuple[list[str], list[str]]] | None:
 def restructured(lines: list[str]) -> Iterator[str]:
     for paragraph in paragraphs(lines):
         named = fields(paragraph)
-        if all(line.startswith("    ") for line in paragraph):
+        if paragraph[0].startswith(">>> "):
+            yield from (".. code-block:: pycon", "", *(f"    {line}" for line in paragraph))
+        elif all(line.startswith("    ") for line in paragraph):
             yield from (".. code-block:: python", "", *paragraph)
         elif named:
             for names, meaning in named:
