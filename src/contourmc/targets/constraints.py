@@ -55,8 +55,8 @@ class _FromNumPyro(Constraint):
 
     def fault(self, values: Any) -> str:
         known = self.known
-        shape, least = jnp.shape(values)[1:], 2 if self == simplex else 1
-        if len(shape) < known.event_dim or (known.event_dim and shape[-1] < least):
+        shape = jnp.shape(values)[1:]
+        if len(shape) < known.event_dim or (known.event_dim and shape[-1] < 1):
             return f"it has the shape {shape}, too small for {self}"
         return "" if bool(jnp.all(known(jnp.asarray(values)))) else f"it is not in {self}"
 
