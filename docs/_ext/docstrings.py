@@ -7,10 +7,12 @@
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 
 import contourmc
 
@@ -85,7 +87,19 @@ def field_body(meaning: list[str]) -> str:
     )
 
 
+def after_assignment(name: str, thing: Any) -> list[str] | None:
+    """The text that follows a name where it is assigned; Sphinx looks for it only in the module that is documented."""
+    for module, content in [*sys.modules.items()]:
+        if module.startswith("contourmc.") and vars(content).get(name) is thing:
+            found = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name))
+            if found:
+                return found
+    return None
+
+
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    if what == "data":
+        lines[:] = after_assignment(name.rsplit(".", 1)[-1], thing) or lines
     lines[:] = "\n".join(restructured(lines)).split("\n")
 
 

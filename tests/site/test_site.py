@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.chromium import Page
+from tests.test_reference import NAMES
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "build" / "docs"
@@ -39,6 +40,19 @@ def test_pages_have_no_error_and_no_missing_picture(page):
         if found:
             wrong[name] = found
     assert not wrong
+
+
+def test_every_name_of_the_reference_is_shown_with_its_example(page):
+    shown = set()
+    for name in [name for name in PAGES if name.startswith("reference/")]:
+        page.open(address(name))
+        shown |= set(
+            page.evaluate(
+                "[...document.querySelectorAll('dt.sig-object, span[id^=module-]')]"
+                ".filter(e => e.parentElement.querySelector('.highlight-pycon')).map(e => e.id.replace('module-', ''))"
+            )
+        )
+    assert set(NAMES) <= shown
 
 
 def test_nothing_is_loaded_from_elsewhere(page):
