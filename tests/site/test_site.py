@@ -48,7 +48,7 @@ def test_every_name_of_the_reference_is_shown_with_its_example(page):
         page.open(address(name))
         shown |= set(
             page.evaluate(
-                "[...document.querySelectorAll('dt.sig-object, span[id^=module-]')]"
+                "[...document.querySelectorAll('dt.sig-object, [id^=module-]')]"
                 ".filter(e => e.parentElement.querySelector('.highlight-pycon')).map(e => e.id.replace('module-', ''))"
             )
         )
