@@ -22,6 +22,9 @@ extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "docstrings"
 exclude_patterns = ["_ext"]
 suppress_warnings = ["misc.highlighting_failure"]  # an ellipsis in a snippet that is not a whole program
 
+copybutton_prompt_text = r">>> |\.\.\. "  # what is copied are the lines to type
+copybutton_prompt_is_regexp = True
+
 html_theme = "furo"
 html_title = "contourmc"
 html_static_path = ["_static"]

@@ -1,10 +1,12 @@
-"""The README's example runs as typed and prints what it says, its commands work, and every file it names is there."""
+"""The README's example runs as typed and prints what it says, its commands run, and every file it names is there."""
 
 import json
+import os
 import re
 import subprocess
 import sys
-import tomllib
+import sysconfig
+import venv
 from collections import defaultdict
 from pathlib import Path
 
@@ -13,13 +15,21 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
-SHELL = [block for language, block in BLOCKS.findall(README) if language in ("", "sh")]
-COMMANDS = sorted({
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+PROGRAMS = "make contourmc pip source git python python3 conda uv curl docker"
+COMMANDS = {
     re.sub(r"\s+#.*", "", command).strip()
-    for command in [*"\n".join(SHELL).splitlines(), *re.findall(r"`([^`\n]+)`", README)]
-    if re.match(r"(make|contourmc|pip|source) ", command)
-})  # fmt: skip
+    for command in [
+        *"".join(block for language, block in BLOCKS if language == "sh").splitlines(),
+        *(code for code in re.findall(r"`([^`\n]+)`", README) if code.split()[0] in PROGRAMS.split() and " " in code),
+    ]
+}
+# Which command is run where. All are, as they stand in the README: here, or by .ci/run, which calls what takes minutes
+# and could not call itself. `make stranger` runs those that set up a fresh clone, with a clock.
+OF_CONTOURMC = sorted(command for command in COMMANDS if command.startswith("contourmc "))
+BY_CI = "make test", "make test-doors", "make docs"
+ACTIVATE, DEMO, INSTALL = "source .venv/bin/activate", "make demo", "pip install -e '.[all]'"
+ENVIRONMENT = Path(sys.prefix)
 
 
 def test_the_example_runs_as_typed_and_prints_what_is_shown(capsys):
@@ -34,35 +44,61 @@ def test_the_example_runs_as_typed_and_prints_what_is_shown(capsys):
         assert diagnosis.startswith("Nothing wrong was found: 8 chains, 80,000 draws")
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each.startswith("contourmc ")])
+def test_every_command_is_run_somewhere():
+    """One that is new in the README needs a test below, or a line in .ci/run."""
+    assert {*OF_CONTOURMC, *BY_CI, ACTIVATE, DEMO, INSTALL} == COMMANDS
+
+
+def done(command: str, place: Path, **environment: str) -> str:
+    """What a command prints, run in a folder by the shell that README.md is written for."""
+    result = subprocess.run(
+        ["bash", "-c", command], cwd=place, capture_output=True, text=True, env=os.environ | environment
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("command", OF_CONTOURMC)
 def test_commands_of_contourmc_run_as_typed(command, tmp_path):
-    """In a folder with the examples, and with the files that the README asks its reader to write. A command that the
-    README only names, such as `contourmc resume`, has to exist.
-    """
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    """In an environment that was activated as the README says, with the files that it asks its reader to write."""
+    if not (ENVIRONMENT / "bin" / "activate").exists():
+        pytest.skip("the tests do not run in a virtual environment")
+    (tmp_path / ".venv").symlink_to(ENVIRONMENT)
     for block, name in re.findall(r"```python\n(# (\w+\.py)\n.*?)```", README, re.DOTALL):
         (tmp_path / name).write_text(block)
-    if re.fullmatch(r"contourmc [a-z]+", command):
-        command += " --help"
-    program = Path(sys.executable).parent / "contourmc"
-    done = subprocess.run(
-        ["bash", "-c", command.replace("contourmc", str(program), 1)], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    shown = done(f"{ACTIVATE} && {command} && command -v contourmc", tmp_path)
+    assert Path(shown.splitlines()[-1]).resolve() == (ENVIRONMENT / "bin" / "contourmc").resolve()
     if command.startswith("contourmc sample"):
         assert list(tmp_path.glob("results/energy/report.*"))
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if not each.startswith("contourmc ")])
-def test_other_commands_can_be_run(command):
-    """`make stranger` does run those that install: here, what they ask for has to be there."""
-    if command.startswith("make "):
-        assert subprocess.run([*command.split(), "--dry-run"], cwd=ROOT, capture_output=True).returncode == 0
-    elif command.startswith("pip install"):
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-        assert set(re.findall(r"\w+", (re.search(r"\[(.*?)\]", command) or " ")[0])) <= set(extras)
-    else:
-        assert command == "source .venv/bin/activate"
+def test_the_demo_is_made(tmp_path):
+    """By the environment of the tests, which is not set up again."""
+    here = f"BIN={Path(sys.executable).parent} OUT={tmp_path} --old-file=.venv/.ready"
+    assert "Nothing wrong was found" in done(f"{DEMO} {here}", ROOT)
+    assert (tmp_path / "demo.png").stat().st_size > 10_000
+
+
+def test_pip_installs_it_into_an_environment_of_ones_own(tmp_path):
+    """What it depends on is taken from the environment of the tests, and need not be loaded again."""
+    venv.create(tmp_path, with_pip=True)
+    (packages,) = tmp_path.glob("lib/python*/site-packages")
+    (packages / "shared.pth").write_text(sysconfig.get_path("purelib"))
+    own = dict(PATH=f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", PYTHONPATH="")
+    try:
+        done(INSTALL, ROOT, **own)
+    except AssertionError as error:
+        if "No matching distribution found for hatchling" in str(error):
+            pytest.skip("pip cannot load what builds the package: there is no package index")
+        raise
+    shown = done("command -v contourmc && python -c 'import contourmc; print(contourmc.__file__)'", tmp_path, **own)
+    assert shown.splitlines() == [str(tmp_path / "bin" / "contourmc"), str(ROOT / "src" / "contourmc" / "__init__.py")]
+
+
+@pytest.mark.parametrize("command", BY_CI)
+def test_what_takes_minutes_is_run_by_ci(command):
+    assert command in (ROOT / ".ci" / "run").read_text().splitlines()
+    assert done(f"{command} --dry-run", ROOT)
 
 
 def test_links_lead_somewhere():

@@ -1,16 +1,18 @@
 """Docstrings as they are written here, in plain text, as what Sphinx reads.
 
 - `name: meaning`, with its continuation indented, becomes a field of that name, to which Sphinx adds the type.
-- A paragraph that is indented becomes a block of Python.
+- A paragraph that is indented becomes a block of Python, and one that begins with >>> an example with what it prints.
 - `code` becomes a literal, or a link if it is a public name, and docs/tuning.md a link to that page.
 - Signs such as * and _ stand for themselves.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 
 import contourmc
 
@@ -62,7 +64,9 @@ def fields(paragraph: list[str]) -> list[tuple[list[str], list[str]]] | None:
 def restructured(lines: list[str]) -> Iterator[str]:
     for paragraph in paragraphs(lines):
         named = fields(paragraph)
-        if all(line.startswith("    ") for line in paragraph):
+        if paragraph[0].startswith(">>> "):
+            yield from (".. code-block:: pycon", "", *(f"    {line}" for line in paragraph))
+        elif all(line.startswith("    ") for line in paragraph):
             yield from (".. code-block:: python", "", *paragraph)
         elif named:
             for names, meaning in named:
@@ -83,7 +87,19 @@ def field_body(meaning: list[str]) -> str:
     )
 
 
+def after_assignment(name: str, thing: Any) -> list[str] | None:
+    """The text that follows a name where it is assigned; Sphinx looks for it only in the module that is documented."""
+    for module, content in [*sys.modules.items()]:
+        if module.startswith("contourmc.") and vars(content).get(name) is thing:
+            found = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name))
+            if found:
+                return found
+    return None
+
+
 def process(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    if what == "data":
+        lines[:] = after_assignment(name.rsplit(".", 1)[-1], thing) or lines
     lines[:] = "\n".join(restructured(lines)).split("\n")
 
 

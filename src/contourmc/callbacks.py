@@ -2,7 +2,10 @@
 
 Each is called with the steps done and a dictionary of figures, about once a second. A list of several is fine:
 
-    cm.sample(posterior, ..., on_block=[cm.callbacks.jsonl("run.jsonl"), lambda step, figures: figures["loss"] < 5])
+>>> watched = [cm.callbacks.jsonl("run.jsonl"), lambda step, figures: figures["loss"] < 5]
+>>> run = cm.sample(posterior, init=0.0, steps=2_000, kernel=cm.sgld(1e-5), on_block=watched)
+>>> run.interrupted
+False
 
 Figures are energy and multiplier, the means over the chains at the last step; steps_per_second, of all chains; loss,
 the energy by the number of observations, for posteriors on data; and, whenever they have been computed anew, those of
@@ -33,6 +36,11 @@ def jsonl(path: str | Path) -> Callback:
     """Add a line of JSON to a file: the step, the time in seconds since 1970, and the figures.
 
     A run that is resumed goes on in the same file.
+
+    >>> from pathlib import Path
+    >>> run = cm.sample(energy, init=1.0, steps=2_000, kernel=cm.sgld(0.002), on_block=cm.callbacks.jsonl("run.jsonl"))
+    >>> print(Path("run.jsonl").read_text())
+    {"step": 2000, "time": ..., "energy": ...}
     """
     place = Path(path)
     require(place.parent.is_dir(), "path", str(path), "there is no such folder: make it first")
@@ -45,7 +53,10 @@ def jsonl(path: str | Path) -> Callback:
 
 
 def tensorboard(folder: str | Path) -> Callback:
-    """Write the figures to a folder that TensorBoard shows; with tensorboardX, PyTorch or Flax, whichever is there."""
+    """Write the figures to a folder that TensorBoard shows; with tensorboardX, PyTorch or Flax, whichever is there.
+
+    >>> run = cm.sample(energy, init=1.0, steps=2_000, kernel=cm.sgld(0.002), on_block=cm.callbacks.tensorboard("runs"))
+    """
     writer, method = _tensorboard_writer(str(folder))
 
     def write(step: int, figures: dict[str, float]) -> None:
@@ -67,7 +78,11 @@ def _tensorboard_writer(folder: str) -> tuple[Any, str]:
 
 
 def wandb(**init: Any) -> Callback:
-    """Log the figures to Weights & Biases, in a run begun by `wandb.init(**init)` before the first of them."""
+    """Log the figures to Weights & Biases, in a run begun by `wandb.init(**init)` before the first of them.
+
+    >>> curves = cm.callbacks.wandb(project="wells", mode="offline")
+    >>> run = cm.sample(energy, init=1.0, steps=2_000, kernel=cm.sgld(0.002), on_block=curves)
+    """
     try:
         package = import_module("wandb")
     except ImportError as error:

@@ -39,7 +39,12 @@ def plot_landscape(
     scheme: Scheme = "smooth",
     ax: Axes | None = None,
 ) -> Axes:
-    """The energy along a line, and the flattened energies U + ζ·log Ψ (τ = 1)."""
+    """The energy along a line, and the flattened energies U + ζ·log Ψ (τ = 1).
+
+    >>> ax = cm.plots.plot_landscape(energy, np.linspace(-1.5, 1.5, 200), run.theta[0], run.partition, zetas=(0.5, 1.0))
+    >>> ax.get_title()
+    'Original and flattened energy'
+    """
     ax = ax or plt.gca()
     energies = np.asarray(jax.vmap(energy)(jnp.asarray(x)))
     ax.plot(x, energies, color=GREY, lw=2, label="original")
@@ -53,7 +58,12 @@ def plot_landscape(
 def flattened_energy(
     energies: np.ndarray, theta: np.ndarray, partition: Partition, zeta: float, scheme: Scheme
 ) -> np.ndarray:
-    """U + ζ·log Ψ(U), shifted so that its lowest value is that of U."""
+    """U + ζ·log Ψ(U), shifted so that its lowest value is that of U.
+
+    >>> energies = np.array(jax.vmap(energy)(jnp.linspace(-1.5, 1.5, 200)))
+    >>> cm.plots.flattened_energy(energies, run.theta[0], run.partition, zeta=1.0, scheme="smooth").shape
+    (200,)
+    """
     log_theta = flattening.log_theta(jnp.asarray(theta, jnp.result_type(float)))
     log_psi, _ = jax.vmap(lambda u: flattening.interpolate(log_theta, partition, u, scheme))(jnp.asarray(energies))
     trial = energies + zeta * np.asarray(log_psi)
@@ -61,7 +71,11 @@ def flattened_energy(
 
 
 def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | None = None) -> Axes:
-    """The learnt θ of every chain in each energy bin, and the truth if it is given."""
+    """The learnt θ of every chain in each energy bin, and the truth if it is given.
+
+    >>> cm.plots.plot_theta(run).get_title()
+    'Learnt θ'
+    """
     ax = ax or plt.gca()
     partition = samples.partition
     if samples.theta is None or partition is None:
@@ -78,7 +92,11 @@ def plot_theta(samples: Samples, truth: np.ndarray | None = None, ax: Axes | Non
 
 
 def plot_energies(samples: Samples, ax: Axes | None = None, bins: int = 60) -> Axes:
-    """Histograms of the energies as sampled, and as weighted to the target."""
+    """Histograms of the energies as sampled, and as weighted to the target.
+
+    >>> cm.plots.plot_energies(run, bins=30).get_title()
+    'Energies visited'
+    """
     ax = ax or plt.gca()
     edges, sampled, weighted = energy_histogram(samples, bins)
     ax.stairs(sampled, edges, color=ORANGE, fill=True, alpha=0.6, lw=1.5, label="as sampled")
@@ -92,6 +110,9 @@ def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes
     """The energy along a chain: red where the gradient multiplier is negative, so that the drift is uphill.
 
     The colour shows its sign alone: in a landscape that is flattened well, it is near 0 everywhere.
+
+    >>> cm.plots.plot_trace(run, chain=2).get_title()
+    'Energy along a chain'
     """
     ax = ax or plt.gca()
     energies, uphill = samples.energies[chain], samples.multipliers[chain] < 0
@@ -118,6 +139,9 @@ def plot_temperatures(
 
     temperatures: by default the range that was visited.
     axes: four, in this order; by default a new figure has them.
+
+    >>> [ax.get_title() for ax in cm.plots.plot_temperatures(run)]
+    ['Normaliser', 'Mean energy', 'Heat capacity', 'Entropy']
     """
     table = samples.thermodynamics(temperatures)
     own = own_temperature(samples)
@@ -157,6 +181,9 @@ def plot_marginal(
     """The weighted density of one number, by default of the first coordinate.
 
     density: points and values of the true density, drawn as a line.
+
+    >>> cm.plots.plot_marginal(run, lambda x: x**2).get_title()
+    'Marginal of function of the position'
     """
     ax = ax or plt.gca()
     name, values = _numbers(samples, coordinate, 0)
@@ -177,7 +204,11 @@ def plot_density(
     bins: int = 100,
     ax: Axes | None = None,
 ) -> Axes:
-    """The weighted density of two numbers, by default of the first two coordinates."""
+    """The weighted density of two numbers, by default of the first two coordinates.
+
+    >>> cm.plots.plot_density(run, lambda x: x, lambda x: x**3).get_title()
+    'Weighted density'
+    """
     ax = ax or plt.gca()
     (first_name, one), (second_name, two) = _numbers(samples, first, 0), _numbers(samples, second, 1)
     *_, mesh = ax.hist2d(one, two, bins=bins, weights=samples.weights.ravel(), density=True, cmap="viridis")
@@ -207,6 +238,11 @@ def plot_reliability(prediction: ClassificationPrediction, bins: int = 15, ax: A
 
     The band is where 95% of the points of a calibrated model would lie: c ± 1.96·√(c(1 − c)/n) for n inputs of
     confidence c.
+
+    >>> logits = lambda slope, x: jnp.stack([-slope * x, slope * x], axis=1)
+    >>> average = cm.ClassificationAverage(logits, x, (y > 0).astype(int), classes=2, effective=0.5)
+    >>> cm.plots.plot_reliability(average.over(run)).get_title()
+    'Reliability'
     """
     ax = ax or plt.gca()
     confidence, accuracy, share = prediction.reliability(bins)
@@ -225,6 +261,10 @@ def plot_calibration(prediction: RegressionPrediction, ax: Axes | None = None) -
 
     The band is where the curve of a calibrated model lies with 95% probability, at each p by itself:
     p ± 1.96·√(p(1 − p)/n) for n targets.
+
+    >>> average = cm.RegressionAverage(cm.GaussianLikelihood(line, noise=0.1).predict, x, y, effective=0.5)
+    >>> cm.plots.plot_calibration(average.over(run)).get_title()
+    'Calibration'
     """
     ax = ax or plt.gca()
     nominal, observed = prediction.calibration()

@@ -56,6 +56,18 @@ def test_the_evidence_at_another_temperature(run):
     assert found.value - run.log_evidence().value == pytest.approx(run.log_normaliser(2.0).value, abs=0.05)
 
 
+def test_a_parameter_without_free_coordinates():
+    """The weights of a mixture of one component are a simplex of one number, 1: nothing of them is sampled."""
+
+    def energy(position):
+        return jnp.sum(position["x"] ** 2) / 2 - jnp.sum(jnp.log(position["weights"]))
+
+    target = cm.transformed(energy, {"weights": cm.simplex})
+    found = cm.sample(target, init={"x": jnp.zeros(2), "weights": jnp.ones(1)}, steps=20_000, chains=4).log_evidence()
+    assert found.value == pytest.approx(np.log(2 * np.pi), abs=4 * found.error)
+    assert found.error < 0.01
+
+
 def test_broken_twins(run, monkeypatch):
     """Without the weights, and without the density of the reference, it is off by more than 0.5."""
     monkeypatch.setattr(integral, "MOST_FITTED", 1000)

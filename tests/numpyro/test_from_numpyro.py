@@ -138,6 +138,19 @@ def test_evidence_is_that_of_the_model():
     assert found.value == pytest.approx(truth, abs=0.03)
 
 
+def test_the_evidence_of_a_model_with_a_single_component():
+    """A Dirichlet of one component has no free coordinates; y is normal around 0 with variance 2."""
+
+    def model():
+        numpyro.sample("weights", dist.Dirichlet(jnp.ones(1)))
+        mean = numpyro.sample("mean", dist.Normal(0.0, 1.0))
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=0.5)
+
+    found = cm.sample(cm.from_numpyro(model), steps=20_000).log_evidence()
+    assert found.value == pytest.approx(-0.5 * np.log(4 * np.pi) - 0.5**2 / 4, abs=4 * found.error)
+    assert found.error < 0.01
+
+
 def test_starts_come_from_the_prior(run):
     target = cm.from_numpyro(mixture, DATA)
     starts = target.starts(jax.random.split(jax.random.key(1), 50))

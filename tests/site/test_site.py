@@ -1,23 +1,18 @@
 """The site that `make docs` has built, in a browser: `make docs-check`."""
 
-import os
-import shutil
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.site.chromium import Page
+from tests.chromium import Page
+from tests.test_reference import NAMES
 
 ROOT = Path(__file__).parent.parent.parent
 SITE = ROOT / "build" / "docs"
 PAGES = sorted(str(page.relative_to(SITE)) for page in SITE.rglob("*.html"))
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 SCREENSHOTS = SITE.parent / "screenshots"
 
-pytestmark = [
-    pytest.mark.skipif(not PAGES, reason="there is no site in build/docs: make docs"),
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium, or make docs-check"),
-]
+pytestmark = pytest.mark.skipif(not PAGES, reason="there is no site in build/docs: make docs")
 
 MISSING_PICTURES = "[...document.images].filter(i => !(i.complete && i.naturalWidth > 0)).map(i => i.src)"
 EAGER = "document.querySelectorAll('img[loading=lazy]').forEach(i => i.loading = 'eager')"
@@ -26,7 +21,7 @@ LOADED = "[...document.images].every(i => i.complete)"
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    with Page(str(CHROMIUM), tmp_path_factory.mktemp("profile")) as page:
+    with Page(tmp_path_factory.mktemp("profile")) as page:
         page.look(1280, 900)
         yield page
 
@@ -45,6 +40,19 @@ def test_pages_have_no_error_and_no_missing_picture(page):
         if found:
             wrong[name] = found
     assert not wrong
+
+
+def test_every_name_of_the_reference_is_shown_with_its_example(page):
+    shown = set()
+    for name in [name for name in PAGES if name.startswith("reference/")]:
+        page.open(address(name))
+        shown |= set(
+            page.evaluate(
+                "[...document.querySelectorAll('dt.sig-object, [id^=module-]')]"
+                ".filter(e => e.parentElement.querySelector('.highlight-pycon')).map(e => e.id.replace('module-', ''))"
+            )
+        )
+    assert set(NAMES) <= shown
 
 
 def test_nothing_is_loaded_from_elsewhere(page):

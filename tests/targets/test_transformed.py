@@ -248,7 +248,7 @@ def test_what_is_not_possible(call, message, untyped):
         ({"rate": 1.0}, r"init\['rate'\]=.*edge of its support"),
         ({"scale": -1.0}, r"init\['scale'\]=.*-1.* not in positive"),
         ({"weights": np.array([0.2, 0.2, 0.2])}, r"init\['weights'\]=.*not in simplex"),
-        ({"weights": np.array([1.0])}, r"init\['weights'\]=.*too small for simplex"),
+        ({"weights": np.zeros(0)}, r"init\['weights'\]=.*too small for simplex"),
         ({"weights": 1.0}, r"init\['weights'\]=.*too small for simplex"),
         ({"scale": np.nan}, r"init\['scale'\]="),
         ({"angle": np.inf}, r"init\['angle'\]=.*not finite"),

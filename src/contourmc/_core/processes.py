@@ -25,6 +25,10 @@ def distributed(
     Under Slurm, Open MPI and Kubernetes, and on TPUs, nothing has to be given; elsewhere all three: the address
     (`host:port`) of the first process, how many there are, and the number of this one, from 0. Then every process makes
     the same calls, such as `sample(…)`, and gets the same result. See docs/scaling.md.
+
+    >>> cm.distributed("localhost:9876", num_processes=1, process_id=0)
+    >>> print(jax.process_index(), jax.process_count())
+    0 1
     """
     given = (coordinator_address, num_processes, process_id)
     some = sum(value is not None for value in given)

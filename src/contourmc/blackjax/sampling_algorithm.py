@@ -24,6 +24,11 @@ class AlgorithmState(NamedTuple):
     kernel: the kernel's state, whose position is the one to be evaluated next.
     target: the target's state, such as batch-norm statistics; None for most targets.
     key: of the target's randomness, such as the order of mini-batches; the same in all steps of a chain.
+
+    >>> import contourmc.blackjax
+    >>> state = contourmc.blackjax.algorithm(cm.sgld(0.002), energy).init(1.0)
+    >>> print(state.position, state.kernel.steps)
+    1.0 0
     """
 
     position: Position
@@ -33,17 +38,20 @@ class AlgorithmState(NamedTuple):
 
 
 def algorithm(kernel: Kernel, target: Target | Energy) -> "SamplingAlgorithm":
-    """A kernel on a target as BlackJAX's `SamplingAlgorithm`, for `blackjax.util.run_inference_algorithm` and others:
-
-        sampler = contourmc.blackjax.algorithm(cm.csgld(…), cm.from_log_density(log_density))
-        state = sampler.init(position, key)
-        state, info = sampler.step(key, state)
+    """A kernel on a target as BlackJAX's `SamplingAlgorithm`, for `blackjax.util.run_inference_algorithm` and others.
 
     target: an energy, a `Target`, or a log density by `cm.from_log_density`.
 
     `state.position` is a draw, and `info.log_weight` the logarithm of **its** importance weight; for an unweighted
     kernel that is 0. A step evaluates the target once, or as often as the kernel needs. The key of `init` orders the
     mini-batches of a chain: chains with the same one see the same batches.
+
+    >>> import contourmc.blackjax
+    >>> sampler = contourmc.blackjax.algorithm(cm.sgld(0.002), cm.from_log_density(lambda x: -energy(x)))
+    >>> state = sampler.init(1.0, jax.random.key(0))
+    >>> state, info = sampler.step(jax.random.key(1), state)
+    >>> print(state.position, info.energy, info.log_weight)
+    1.0 0.5 0.0
     """
     require(isinstance(kernel, Kernel), "kernel", kernel, "give a kernel, for example csgld(...) or sgld(...)")
     remedy = "its chains learn together, which only `cm.sample` lets them: give shared=False"

@@ -21,6 +21,14 @@ class DataError(HostError):
 
     step: the step that needed them, 0 if it is not known.
     samples: the draws of all chains before it; None if the run had not begun.
+
+    >>> likelihood, prior = cm.GaussianLikelihood(line, noise=0.1), cm.GaussianPrior(1.0)
+    >>> batches = iter([(x[:50], y[:50])])  # there should be more
+    >>> try:
+    ...     cm.sample(cm.StreamedPosterior(likelihood, prior, batches, 100), init=0.0, steps=9, kernel=cm.sgld(1e-5))
+    ... except cm.DataError as error:
+    ...     print(error.step)
+    2
     """
 
 
@@ -29,6 +37,12 @@ class EnergyError(HostError):
 
     step: the step that needed it, counted from the beginning of its stage.
     samples: the draws of all chains before it; None if the run had not begun.
+
+    >>> try:
+    ...     cm.sample(cm.external(lambda x: 1 / 0, workers="threads"), init=1.0, steps=9, kernel=cm.sgld(0.01))
+    ... except cm.EnergyError as error:
+    ...     print("ZeroDivisionError" in str(error))
+    True
     """
 
 

@@ -88,7 +88,7 @@ def _density_draws(samples: WeightedDraws, energy: Target | Energy | None) -> De
 
 def _target(samples: WeightedDraws, energy: Target | Energy | None) -> Target:
     """What to evaluate: the run's target, or an energy that agrees with the energies of the draws."""
-    stacked = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), samples.sampled)
+    stacked = jax.tree.map(lambda leaf: np.reshape(leaf, (samples.energies.size, *leaf.shape[2:])), samples.sampled)
     if energy is None:
         remedy = "the run does not know it, since it came from a file, was mapped, or has a target for each chain:"
         require(samples.target is not None, "energy", None, f"{remedy} give it as log_evidence(energy=…)")

@@ -28,7 +28,14 @@ from contourmc.targets.view import Labels
 
 @dataclass(frozen=True)
 class Samples(WeightedDraws):
-    """The result of a run: its weighted draws, and what is estimated from them (see `WeightedDraws`)."""
+    """The result of a run: its weighted draws, and what is estimated from them (see `WeightedDraws`).
+
+    >>> run
+    Samples(4 chains × 14000 draws, Contour)
+    >>> mean, error = run.expectation(lambda x: x < 0, error=True)  # the left well is deeper
+    >>> print(mean > 0.5, run.quantile([0.05, 0.95]).shape, run.resample(100).shape, run.weights.shape)
+    True (2,) (100,) (4, 14000)
+    """
 
     def diagnose(self) -> Diagnosis:
         """What a careful person checks before trusting the run, in words."""

@@ -194,7 +194,7 @@ class WeightedDraws:
         means = jax.tree.map(lambda leaf: leaf[pooled], self.trajectory.means)
         if self.comparable_weights:  # as if one chain had made them all
             log_weights = log_weights.reshape(1, -1)
-            means = jax.tree.map(lambda leaf: leaf.reshape(1, -1, *leaf.shape[2:]), means)
+            means = jax.tree.map(lambda leaf: leaf.reshape(1, log_weights.size, *leaf.shape[2:]), means)
         return jax.tree.map(lambda leaf: estimates.batch_error(log_weights, leaf), means)
 
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False, error: bool = False) -> Any:

@@ -33,6 +33,12 @@ class DivergenceError(_ErrorWithSamples, RuntimeError):
     """A chain met a number that is not finite.
 
     samples: the draws of all chains before the step at which it happened.
+
+    >>> try:
+    ...     run = cm.sample(energy, init=1.0, steps=100, burn_in=0, kernel=cm.sgld(1.0))
+    ... except cm.DivergenceError as error:
+    ...     print(error)
+    chain 0 met a number that is not finite at step ... Try a smaller step_size; ...
     """
 
 
@@ -40,6 +46,11 @@ class OutOfMemoryError(_ErrorWithSamples, MemoryError):
     """A run ran out of memory.
 
     samples: the draws of all chains before that.
+
+    >>> try:
+    ...     run = cm.sample(energy, init=1.0, steps=2_000, chains=4, kernel=cm.sgld(0.002))  # many more, perhaps
+    ... except cm.OutOfMemoryError as error:
+    ...     run = error.samples
     """
 
 
@@ -56,12 +67,7 @@ class Keeper(ABC):
 
 
 class Run(ABC):
-    """A run in progress, as `start` gives it:
-
-        run = cm.start(energy, init=0.0, steps=100_000)
-        while run.step < run.steps:
-            run.advance(10_000)
-            print(run.samples().mean())
+    """A run in progress, as `start` gives it.
 
     How it is cut into calls of `advance` does not change a single bit of the result. A run that is not advanced to
     its end may hold threads that read data: close it, or use it in a `with` statement.
@@ -70,6 +76,13 @@ class Run(ABC):
     chains: the number of chains.
     target: what is sampled, as the run evaluates it.
     stopped: whether a function given as `on_block` has ended the last call of `advance`.
+
+    >>> with cm.start(energy, init=1.0, steps=2_000, kernel=cm.sgld(0.002)) as run:
+    ...     while run.step < run.steps:
+    ...         run.advance(1_000)
+    ...         print(run.step, run.samples().draws.shape)
+    1000 (4, 800)
+    2000 (4, 1800)
     """
 
     target: Target

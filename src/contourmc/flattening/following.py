@@ -63,6 +63,9 @@ class Following:
     smoothing: n, over how many steps the energy is smoothed. A smaller n follows the position more closely, a larger
         one leaves less noise of the batches.
     bins: how many there are; all but the two outer ones lie between μ − 3S and μ + 3S.
+
+    >>> cm.sample(posterior, init=0.0, steps=2_000, kernel=cm.csghmc(1e-5, cm.Following(bound=0.3, begin=500)))
+    Samples(4 chains × 1800 draws, FollowingContour)
     """
 
     bound: float = 0.5

@@ -24,6 +24,10 @@ class Partition(HoldsArrays, arrays=("low", "width", "per_width")):
     width: Δu, the width of the inner bins, in units of energy.
     bins: m, the number of subregions.
     per_width: 1/Δu, which follows from the width: a compiled loop need not divide.
+
+    >>> partition = cm.Partition(low=2.0, width=0.5, bins=6)
+    >>> print(partition.edges, partition.index(np.array([1.0, 2.3, 9.9])))
+    [2.  2.5 3.  3.5 4. ] [0 1 5]
     """
 
     low: float

@@ -21,7 +21,12 @@ from contourmc.flattening.theta import LogTheta, at_bin, normalised
 
 
 class Rule(ABC):
-    """How θ is learnt. Subclasses are frozen dataclasses: equal rules compile once."""
+    """How θ is learnt. Subclasses are frozen dataclasses: equal rules compile once.
+
+    >>> rule = cm.csgld(0.1, cm.Partition(low=2.0, width=0.5, bins=6), rule="scalable").rule
+    >>> isinstance(rule, cm.Rule), rule.visit_power(zeta=10.0)
+    (True, 0.0)
+    """
 
     @abstractmethod
     def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
@@ -60,7 +65,11 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Original(Rule):
-    """w = the weight of the point, Ψ^ζ(U) or θ^ζ(J): then θ(i) → ∫_{bin i} π (the paper's rule)."""
+    """w = the weight of the point, Ψ^ζ(U) or θ^ζ(J): then θ(i) → ∫_{bin i} π (the paper's rule).
+
+    >>> cm.csgld(0.1, cm.Partition(low=2.0, width=0.5, bins=6), rule=cm.Original()).rule
+    Original()
+    """
 
     def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
         return log_weight
@@ -74,6 +83,9 @@ class Biased(Original):
     """`Original` with the high-order term ωρ·1[i ≥ J] added to w: for large ζ, where w = θ^ζ vanishes.
 
     rho: ρ, 0 or more. The bins below J do not get the term, which costs a pass over θ.
+
+    >>> cm.csgld(0.1, cm.Partition(low=2.0, width=0.5, bins=6), zeta=10.0, rule=cm.Biased(rho=0.5)).rule
+    Biased(rho=0.5)
     """
 
     rho: float = 1.0
@@ -88,7 +100,11 @@ class Biased(Original):
 
 @dataclass(frozen=True)
 class Scalable(Rule):
-    """w = θ(J): then θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant; for large ζ and deep networks."""
+    """w = θ(J): then θ(i) → (∫_{bin i} π)^{1/ζ}, up to a constant; for large ζ and deep networks.
+
+    >>> cm.csgld(0.1, cm.Partition(low=2.0, width=0.5, bins=6), zeta=10.0, rule=cm.Scalable()).rule
+    Scalable()
+    """
 
     def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:
         return at_bin(theta, index)
@@ -101,6 +117,9 @@ class Scalable(Rule):
 class Visits(Rule):
     """w = 1: then θ(i) is the share of visits to bin i. With the weights Ψ^ζ these are the shares of well-tempered
     metadynamics, ∝ (∫_{bin i} π)^{1/(1+ζ)}: part of the way to a flat histogram, and never beyond what was visited.
+
+    >>> cm.csgld(0.1, cm.Partition(low=2.0, width=0.5, bins=6), rule=cm.Visits()).rule
+    Visits()
     """
 
     def gain(self, theta: LogTheta, index: Int[Array, ""], log_weight: Float[Array, ""]) -> Float[Array, ""]:

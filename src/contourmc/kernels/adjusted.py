@@ -175,5 +175,8 @@ def adjusted(step_size: Schedule, temperature: Schedule = 1.0, momentum: float =
     """Metropolis-adjusted Langevin dynamics with momentum, for exact energies: no discretisation error.
 
     scale: the standard deviation of every coordinate, shaped like a position, if they differ; steps are in its units.
+
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=cm.adjusted(0.01))
+    Samples(4 chains × 1800 draws, Adjusted)
     """
     return Adjusted(step_size, temperature, momentum, scale)

@@ -26,10 +26,7 @@ def chain_axes() -> tuple[str, ...]:
 class Kernel(HoldsArrays, ABC):
     """A Markov kernel for one chain, as pure functions.
 
-    For your own loop, two of them are enough:
-
-        state = kernel.init(position)
-        state, info = kernel.step(key, state, energy, gradient)    # both at state.position
+    For your own loop, `init` and `step` are enough; energy and gradient are those at `state.position`.
 
     The engine calls the parts, so that noise and schedules are made for a block of steps at once: `prepare` gives
     what a step needs besides the state, `move` makes the step, `settle` removes rounding from the state now and then.
@@ -38,6 +35,13 @@ class Kernel(HoldsArrays, ABC):
     settings are constants of it, and must be hashable.
 
     schedules: the names of settings that may be functions of the step; these are traced anew for every run.
+
+    >>> kernel = cm.sgld(0.002)
+    >>> state = kernel.init(jnp.array(1.0))
+    >>> value, gradient = jax.value_and_grad(energy)(state.position)
+    >>> state, info = kernel.step(jax.random.key(0), state, value, gradient)
+    >>> print(state.steps, info.energy)
+    1 0.5
     """
 
     schedules: ClassVar[tuple[str, ...]] = ()

@@ -67,6 +67,10 @@ def basin_shapes(means: Any, factors: Any) -> BasinShapes:
     """The shapes of two or more basins from their means, (basin, size), and factors L_b, (basin, size, size).
 
     The room is the next power of 2.
+
+    >>> shapes = cm.basin_shapes(means=[[-1.0], [1.0]], factors=[[[0.1]], [[0.2]]])
+    >>> print(shapes.basin_of(jnp.array([0.7])))
+    1
     """
     means, factors = np.asarray(means, float), np.asarray(factors, float)
     require(

@@ -51,6 +51,10 @@ class Contour(FlattenedKernel, arrays=("dynamics", "partition")):
         paper, which leaves a bias that no number of steps removes.
     theta: the probabilities of the bins if they are known; then nothing is learnt (KSGLD).
     shared: whether the chains of a run share one θ, learnt from the mean of their steps (ICSGLD).
+
+    >>> kernel = cm.Contour(cm.sgld(0.002), cm.Partition(low=-0.3, width=0.4, bins=40), zeta=0.75)
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=kernel).theta.shape
+    (4, 40)
     """
 
     schedules: ClassVar[tuple[str, ...]] = ("omega",)
@@ -154,6 +158,10 @@ def contour(
     """Flatten any dynamics; the settings are explained at `Contour`.
 
     partition: the energy bins; or "auto", or `Following(...)`, for bins that find themselves on mini-batches.
+
+    >>> kernel = cm.contour(cm.adjusted(0.01), cm.Partition(low=-0.3, width=0.4, bins=40))
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=kernel)
+    Samples(4 chains × 1800 draws, Contour)
     """
     settings: dict[str, Any] = dict(zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights, theta=theta)
     if not isinstance(partition, Following) and not (isinstance(partition, str) and partition == "auto"):
@@ -178,7 +186,12 @@ def csgld(
     theta: Sequence[float] | np.ndarray | None = None,
     shared: bool = False,
 ) -> FlattenedKernel:
-    """Contour SGLD; the settings are explained at `contour` and `Contour`."""
+    """Contour SGLD; the settings are explained at `contour` and `Contour`.
+
+    >>> kernel = cm.csgld(0.002, cm.Partition(low=-0.3, width=0.4, bins=40), zeta=0.75)
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=kernel)
+    Samples(4 chains × 1800 draws, Contour)
+    """
     return contour(
         SGLD(step_size, temperature), partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule, weights=weights,
         theta=theta, shared=shared,
@@ -199,7 +212,11 @@ def csghmc(
     theta: Sequence[float] | np.ndarray | None = None,
     shared: bool = False,
 ) -> FlattenedKernel:
-    """Contour SGHMC; the settings are explained at `contour` and `Contour`."""
+    """Contour SGHMC; the settings are explained at `contour` and `Contour`.
+
+    >>> cm.sample(posterior, init=0.0, steps=2_000, kernel=cm.csghmc(1e-5, "auto", momentum=0.9))
+    Samples(4 chains × 1800 draws, FollowingContour)
+    """
     return contour(
         SGHMC(step_size, temperature, momentum), partition, zeta=zeta, omega=omega, scheme=scheme, rule=rule,
         weights=weights, theta=theta, shared=shared,
@@ -216,5 +233,10 @@ def ksgld(
     scheme: Scheme = "smooth",
     weights: Weights = "continuous",
 ) -> Contour:
-    """Contour SGLD with θ known and fixed: what CSGLD becomes once θ has been learnt."""
+    """Contour SGLD with θ known and fixed: what CSGLD becomes once θ has been learnt.
+
+    >>> kernel = cm.ksgld(0.002, cm.Partition(low=0.0, width=1.0, bins=4), theta=[0.4, 0.3, 0.2, 0.1])
+    >>> kernel.learns
+    False
+    """
     return Contour(SGLD(step_size, temperature), partition, zeta=zeta, scheme=scheme, weights=weights, theta=theta)

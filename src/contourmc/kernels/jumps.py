@@ -124,5 +124,10 @@ class Jumps(Flattenable, arrays=("dynamics", "shapes")):
 
 
 def jumps(dynamics: Adjusted, shapes: BasinShapes, every: int = EVERY) -> Jumps:
-    """Jumps between known basins in every so many steps of `adjusted(...)`; the settings are explained at `Jumps`."""
+    """Jumps between known basins in every so many steps of `adjusted(...)`; the settings are explained at `Jumps`.
+
+    >>> shapes = cm.basin_shapes(means=[[-1.0], [1.0]], factors=[[[0.1]], [[0.1]]])
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=cm.jumps(cm.adjusted(0.01), shapes))
+    Samples(4 chains × 1800 draws, Jumps)
+    """
     return Jumps(dynamics, shapes, every)

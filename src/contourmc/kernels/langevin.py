@@ -38,5 +38,9 @@ class Langevin(MomentumDynamics, IncrementalDynamics):
 
 
 def langevin(step_size: Schedule, temperature: Schedule = 1.0, momentum: float = 0.0) -> Langevin:
-    """Langevin dynamics of second order, with or without momentum: the least bias per evaluation."""
+    """Langevin dynamics of second order, with or without momentum: the least bias per evaluation.
+
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=cm.langevin(0.005, momentum=0.5))
+    Samples(4 chains × 1800 draws, Langevin)
+    """
     return Langevin(step_size, temperature, momentum)

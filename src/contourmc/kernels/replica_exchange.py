@@ -147,5 +147,10 @@ def _exchange(swap: Array, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def replica_exchange(*dynamics: Dynamics, energy_variance: float = 0.0) -> ReplicaExchange:
-    """Replica exchange over dynamics from cold to hot, such as `replica_exchange(sgld(ε, 1), sgld(ε, 3))`."""
+    """Replica exchange over dynamics from cold to hot, such as `replica_exchange(sgld(ε, 1), sgld(ε, 3))`.
+
+    >>> kernel = cm.replica_exchange(cm.sgld(0.002), cm.sgld(0.002, temperature=4.0))
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=kernel)
+    Samples(4 chains × 1800 draws, ReplicaExchange)
+    """
     return ReplicaExchange(tuple(dynamics), energy_variance)

@@ -24,7 +24,12 @@ Schedule = Number | Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Polynomial:
-    """min(cap, scale / (k^power + offset)): the paper's ω_k."""
+    """min(cap, scale / (k^power + offset)): the paper's ω_k.
+
+    >>> omega = cm.Polynomial(scale=1.0, power=1.0, offset=100.0)
+    >>> print(omega(jnp.array([100, 300, 900])))
+    [0.005  0.0025 0.001 ]
+    """
 
     scale: float
     power: float
@@ -45,7 +50,12 @@ class Polynomial:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    """`value` for `begin` steps, and then multiplied by `factor` after every `every` steps."""
+    """`value` for `begin` steps, and then multiplied by `factor` after every `every` steps.
+
+    >>> step_size = cm.ExponentialDecay(value=0.5, factor=0.5, every=100)
+    >>> print(step_size(jnp.array([1, 101, 201])))
+    [0.5   0.25  0.125]
+    """
 
     value: float
     factor: float
@@ -73,6 +83,10 @@ class CyclicCosine:
 
     warm_up: over how many steps at the start of the run it rises from 0 instead, for networks that large first steps
         would throw out of the range where they can be trained.
+
+    >>> learning_rate = cm.CyclicCosine(value=0.5, period=100)
+    >>> print(learning_rate(jnp.array([1, 51, 101])).round(2))
+    [0.5  0.25 0.5 ]
     """
 
     value: float

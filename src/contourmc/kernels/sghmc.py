@@ -32,10 +32,18 @@ class SGHMC(MomentumDynamics, IncrementalDynamics):
 
 
 def sghmc(step_size: Schedule, temperature: Schedule = 1.0, momentum: Number = 0.9) -> SGHMC:
-    """SGHMC: SGLD with momentum."""
+    """SGHMC: SGLD with momentum.
+
+    >>> cm.sample(energy, init=1.0, steps=2_000, kernel=cm.sghmc(0.0005, momentum=0.9))
+    Samples(4 chains × 1800 draws, SGHMC)
+    """
     return SGHMC(step_size, temperature, momentum)
 
 
 def momentum_sgd(step_size: Schedule, momentum: Number = 0.9) -> SGHMC:
-    """Momentum SGD: SGHMC at temperature 0."""
+    """Momentum SGD: SGHMC at temperature 0.
+
+    >>> cm.momentum_sgd(0.01) == cm.sghmc(0.01, temperature=0.0)
+    True
+    """
     return SGHMC(step_size, 0.0, momentum)

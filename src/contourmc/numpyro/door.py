@@ -10,11 +10,7 @@ from contourmc.targets.model import ModelEnergy
 
 
 def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target:
-    """The posterior of a NumPyro model with these arguments, as a target:
-
-        target = cm.from_numpyro(model, x, y)
-        run = cm.sample(target, steps=100_000)
-        run.mean()["scale"], run.to_arviz()
+    """The posterior of a NumPyro model with these arguments, as a target.
 
     It is sampled free of constraints. Draws, estimates and files are by the names of the model's sites, within their
     supports, with its deterministic sites; `to_arviz` adds the observed data and the log likelihood. Chains start at
@@ -22,6 +18,13 @@ def from_numpyro(model: Callable[..., Any], *args: Any, **kwargs: Any) -> Target
 
     A plate with a `subsample_size` makes it a posterior on mini-batches, drawn anew every step: it needs a kernel, such
     as `csghmc(...)`. Raises for a model with discrete latent sites, `param` sites, or none that is latent.
+
+    >>> import numpyro, numpyro.distributions as dist
+    >>> def model(data):
+    ...     scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+    ...     numpyro.sample("data", dist.Normal(0.0, scale), obs=data)
+    >>> cm.sample(cm.from_numpyro(model, y), steps=2_000, kernel=cm.langevin(0.001))["scale"].shape
+    (4, 1800)
     """
     require(callable(model), "model", model, "give a function with NumPyro's sample sites")
     import_extra("numpyro", "numpyro")

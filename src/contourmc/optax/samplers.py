@@ -28,7 +28,12 @@ def sgld(
     weight_decay: Number = 0.0,
     seed: int | Array = 0,
 ) -> optax.GradientTransformationExtraArgs:
-    """SGLD; the settings are explained at `csghmc`."""
+    """SGLD; the settings are explained at `csghmc`.
+
+    >>> import contourmc.optax as samplers
+    >>> params, tx = {"w": jnp.zeros(3)}, samplers.sgld(0.1, data_size=100, weight_decay=1e-4)
+    >>> updates, state = tx.update({"w": jnp.ones(3)}, tx.init(params), params)
+    """
     dynamics = SGLD(_step_size(learning_rate, data_size), temperature)
     return sampler(dynamics, data_size=data_size, weight_decay=weight_decay, seed=seed)
 
@@ -42,7 +47,14 @@ def sghmc(
     weight_decay: Number = 0.0,
     seed: int | Array = 0,
 ) -> optax.GradientTransformationExtraArgs:
-    """SGHMC; the settings are explained at `csghmc`. At temperature 0 it is momentum SGD."""
+    """SGHMC; the settings are explained at `csghmc`. At temperature 0 it is momentum SGD.
+
+    >>> import contourmc.optax as samplers
+    >>> params, tx = {"w": jnp.zeros(3)}, samplers.sghmc(0.1, data_size=100, temperature=0.0)
+    >>> updates, state = tx.update({"w": jnp.ones(3)}, tx.init(params), params)
+    >>> print(updates["w"])  # momentum SGD
+    [-0.1 -0.1 -0.1]
+    """
     dynamics = SGHMC(_step_size(learning_rate, data_size), temperature, momentum)
     return sampler(dynamics, data_size=data_size, weight_decay=weight_decay, seed=seed)
 
@@ -62,7 +74,14 @@ def csgld(
     theta: Sequence[float] | np.ndarray | None = None,
     seed: int | Array = 0,
 ) -> optax.GradientTransformationExtraArgs:
-    """Contour SGLD; the settings are explained at `csghmc`."""
+    """Contour SGLD; the settings are explained at `csghmc`.
+
+    >>> import contourmc.optax as samplers
+    >>> params, tx = {"w": jnp.zeros(3)}, samplers.csgld(0.1, cm.Partition(low=50.0, width=5.0, bins=20), data_size=100)
+    >>> updates, state = tx.update({"w": jnp.ones(3)}, tx.init(params), params, value=0.7)
+    >>> print(state.info.energy, state.info.bin)
+    70.0 4
+    """
     kernel = contour.csgld(
         _step_size(learning_rate, data_size), partition, temperature=temperature, zeta=zeta, omega=omega,
         scheme=scheme, rule=rule, weights=weights, theta=theta,
@@ -96,6 +115,12 @@ def csghmc(
     weight_decay: λ, a Gaussian prior of precision Nλ on all parameters.
     zeta, omega, scheme, rule, weights, theta: as for `contourmc.Contour`.
     seed: of the noise.
+
+    >>> import contourmc.optax as samplers
+    >>> params, tx = {"w": jnp.zeros(3)}, samplers.csghmc(0.1, "auto", data_size=100, temperature=0.01)
+    >>> updates, state = tx.update({"w": jnp.ones(3)}, tx.init(params), params, value=0.7)
+    >>> print(state.kernel.steps, state.info.multiplier)
+    1 1.0
     """
     kernel = contour.csghmc(
         _step_size(learning_rate, data_size), partition, temperature=temperature, momentum=momentum, zeta=zeta,

@@ -21,6 +21,12 @@ class SamplerState(NamedTuple):
     key: the random key of the run, as plain numbers.
     kernel: the state of the kernel without its position; that of a contour kernel has `theta` and `visits`.
     info: of the last step: `energy`, `bin`, `multiplier` and `log_weight` at the parameters before it.
+
+    >>> import contourmc.optax as samplers
+    >>> tx = samplers.sgld(0.1, data_size=100)
+    >>> updates, state = tx.update({"w": jnp.ones(3)}, tx.init({"w": jnp.zeros(3)}), value=0.7)
+    >>> print(state.kernel.steps, state.info.energy)
+    1 70.0
     """
 
     key: Array
@@ -50,6 +56,12 @@ def sampler(
 
     `update(gradients, state, parameters, value=loss)` needs the parameters for a weight decay, and the loss for a
     contour kernel. If the loss is not finite, neither are the updates.
+
+    >>> import contourmc.optax as samplers
+    >>> params, tx = {"w": jnp.zeros(3)}, samplers.sampler(cm.langevin(0.001), data_size=100)
+    >>> updates, state = tx.update({"w": jnp.ones(3)}, tx.init(params), params, value=0.7)
+    >>> updates["w"].shape
+    (3,)
     """
     flattened = isinstance(kernel, FlattenedKernel)
     moved = kernel.dynamics if isinstance(kernel, FlattenedKernel) else kernel

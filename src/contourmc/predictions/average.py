@@ -18,6 +18,10 @@ class Average(HoldsArrays, ABC):
     Arrays that it holds are arguments of the compiled program if its class names them, as for a `Target`.
 
     functions: the names of attributes that are functions and matter to `add` only. They are traced anew for every run.
+
+    >>> average = cm.RegressionAverage(cm.GaussianLikelihood(line, noise=0.1).predict, x, effective=0.5)
+    >>> isinstance(average, cm.Average), average.over(run).mean.shape
+    (True, (100,))
     """
 
     functions: ClassVar[tuple[str, ...]] = ()

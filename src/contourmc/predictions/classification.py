@@ -96,6 +96,13 @@ class ClassificationAverage(ModelAverage):
     """The average over draws of the class probabilities, from the logits that `predict` gives.
 
     classes: how many there are; targets are labels 0 … classes − 1.
+
+    >>> likelihood = cm.CategoricalLikelihood(lambda slope, x: jnp.stack([-slope * x, slope * x], axis=1), classes=2)
+    >>> target = cm.Posterior(likelihood, cm.GaussianPrior(1.0), (x, (y > 0).astype(int)), batch_size=10)
+    >>> average = cm.ClassificationAverage(likelihood.predict, x, (y > 0).astype(int), classes=2)
+    >>> run = cm.sample(target, init=1.0, steps=2_000, kernel=cm.sgld(0.001), average=average)
+    >>> print(run.average.accuracy > 0.9, run.average.probabilities.shape)
+    True (100, 2)
     """
 
     result = ClassificationPrediction

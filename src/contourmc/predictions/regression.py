@@ -87,6 +87,11 @@ class RegressionAverage(ModelAverage):
     """The average over draws of N(mean, variance), as `predict` gives them for each input.
 
     With weights w: mean m̄ = Σ w m / Σ w, variance Σ w (v + (m − m̄)²) / Σ w.
+
+    >>> average = cm.RegressionAverage(cm.GaussianLikelihood(line, noise=0.1).predict, x, y)
+    >>> run = cm.sample(posterior, init=2.0, steps=2_000, kernel=cm.sgld(1e-5), average=average)
+    >>> print(f"{run.average.rmse:.1f}")
+    0.1
     """
 
     result = RegressionPrediction

@@ -13,7 +13,13 @@ from contourmc.draws.samples import Samples
 
 
 class Truth(NamedTuple):
-    """masses: the probability of every mode label.  mean, variance: of every coordinate, shaped like a position."""
+    """masses: the probability of every mode label.  mean, variance: of every coordinate, shaped like a position.
+
+    >>> truth = contourmc.problems.Truth(masses=np.array([0.4, 0.6]), mean=np.array(0.0), variance=np.array(25.0))
+    >>> problem = contourmc.problems.GaussianMixture()
+    >>> print(np.allclose(truth.masses, problem.masses, atol=1e-4), np.allclose(truth.variance, problem.variance))
+    True True
+    """
 
     masses: Float[np.ndarray, " modes"]
     mean: Float[np.ndarray, "*shape"]
@@ -28,6 +34,11 @@ class Problem(ABC):
     Use the same instance for all runs: a second one with equal settings has another `energy`, and compiles again.
 
     name: a short name.
+
+    >>> problem = contourmc.problems.gallery()["mixture"]
+    >>> run = cm.sample(problem.energy, init=problem.start, steps=20_000)
+    >>> print(problem.distance(run) < 0.2)
+    True
     """
 
     _: KW_ONLY

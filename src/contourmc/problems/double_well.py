@@ -18,6 +18,10 @@ class DoubleWell(Problem):
     x₁ given x₀ is N(c x₀, s²).
 
     barrier: B.  tilt: t.  slope: c.  scale: s.
+
+    >>> problem = contourmc.problems.DoubleWell(barrier=20.0)
+    >>> print(problem.mode(np.array([[-1.0, 0.0], [1.0, 0.0]])), problem.masses.round(1))
+    [0 1] [0.7 0.3]
     """
 
     barrier: float = 20.0

@@ -20,6 +20,9 @@ def gallery() -> dict[str, Problem]:
 
     The last is the hardest: its wide mode has 2⁵⁰ times the volume of the narrow one and lies 35 units of energy
     higher, so that at the energies where the modes meet almost nothing belongs to the narrow one.
+
+    >>> list(contourmc.problems.gallery())[:3]
+    ['mixture', 'nine-modes', 'twenty-five-gaussians']
     """
     return {problem.name: problem for problem in _problems()}
 

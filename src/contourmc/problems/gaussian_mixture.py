@@ -19,6 +19,10 @@ class GaussianMixture(Problem):
 
     The defaults are the paper's mixture 0.4·N(−6, 1) + 0.6·N(4, 1), whose mean is 0; the barrier between its
     modes is nearly 12. Label: the component that is most responsible for x. Truth: the grid; exact moments.
+
+    >>> problem = contourmc.problems.GaussianMixture(weights=(0.5, 0.5), means=(-3.0, 3.0), scales=(1.0, 1.0))
+    >>> print(problem.mean, problem.draw(1_000).shape)
+    0.0 (1000,)
     """
 
     weights: tuple[float, ...] = (0.4, 0.6)

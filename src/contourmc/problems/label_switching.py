@@ -25,6 +25,10 @@ class LabelSwitching(Problem):
     −2.5, 0 and 2.5. To swap two neighbours their means must meet, 12 units above the modes. Label: the
     permutation that sorts the means, in lexicographic order; all six have the same mass by symmetry. Moments:
     quadrature over sorted means.
+
+    >>> problem = contourmc.problems.LabelSwitching()
+    >>> print(problem.mode(np.array([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])), len(problem.masses))
+    [0 5] 6
     """
 
     _: KW_ONLY

@@ -26,6 +26,10 @@ class MultivariateMixture(Problem):
     weights: of the components; they sum to 1.
     means: a point for each component.
     scales: standard deviations; for each component one number, or one for every coordinate.
+
+    >>> problem = contourmc.problems.MultivariateMixture((0.2, 0.8), ((0.0, 0.0), (9.0, 9.0)), (1.0, 2.0))
+    >>> print(problem.mean, problem.mode(np.array([8.0, 8.0])))
+    [7.2 7.2] 1
     """
 
     weights: tuple[float, ...]

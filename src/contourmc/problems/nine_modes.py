@@ -17,6 +17,10 @@ class NineModes(Problem):
     The regulariser of the supplement, (‖x‖² − 7)·1[‖x‖² > 7], leaves nine modes on a 3 × 3 grid, at 0 and
     about ±1.63 in each coordinate; the centre is the most probable, the corners the least. Barriers are 6 to 7.
     Label: the cell. Truth: quadrature.
+
+    >>> problem = contourmc.problems.NineModes()
+    >>> print(problem.masses.argmax(), problem.mode(np.array([0.0, 0.0])))
+    4 4
     """
 
     _: KW_ONLY

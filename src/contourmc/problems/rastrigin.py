@@ -19,6 +19,10 @@ class Rastrigin(Problem):
     The barriers are 8.2 out of the centre and 6 to 7 on the way back. The 25 cells of the central block hold
     0.9997 of the mass. Label: 5·a + b for the cell (a − 2, b − 2) of the block, 25 everywhere else. Truth:
     quadrature of one coordinate; the two are independent and alike.
+
+    >>> problem = contourmc.problems.Rastrigin()
+    >>> print(problem.energy(jnp.zeros(2)), problem.mode(np.array([0.1, -0.1])))
+    0.0 12
     """
 
     _: KW_ONLY

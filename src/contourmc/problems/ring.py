@@ -23,6 +23,10 @@ class Ring(Problem):
     on a polar grid.
 
     radius: R.  width: w.  height: h, half a barrier.  tilt: t.
+
+    >>> problem = contourmc.problems.Ring(radius=4.0)
+    >>> print(problem.mode(np.array([[4.0, 0.0], [-4.0, 0.0]])), len(problem.masses))
+    [0 3] 6
     """
 
     radius: float = 4.0

@@ -15,7 +15,12 @@ SCALE = 0.03**0.5
 
 @dataclass(frozen=True)
 class TwentyFiveGaussians(MultivariateMixture):
-    """Gaussians of variance 0.03 and equal weight at {−4, −2, 0, 2, 4}²; the barriers between them are 16."""
+    """Gaussians of variance 0.03 and equal weight at {−4, −2, 0, 2, 4}²; the barriers between them are 16.
+
+    >>> problem = contourmc.problems.TwentyFiveGaussians()
+    >>> print(len(problem.masses), problem.mode(np.array([-4.0, -2.0])))
+    25 1
+    """
 
     weights: tuple[float, ...] = (0.04,) * 25
     means: tuple[tuple[float, ...], ...] = tuple(product(LINE, LINE))

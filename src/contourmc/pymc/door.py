@@ -8,12 +8,7 @@ from contourmc.targets.model import ModelEnergy
 
 
 def from_pymc(model: Any = None) -> ModelEnergy:
-    """The posterior of a PyMC model, as a target, by PyMC's own compilation to JAX:
-
-        with pm.Model() as model:
-            ...
-        run = cm.sample(cm.from_pymc(model), steps=100_000)
-        run.mean()["scale"], run.to_arviz()
+    """The posterior of a PyMC model, as a target, by PyMC's own compilation to JAX.
 
     model: by default that of the context, inside of `with model:`. Its data are as they are now.
 
@@ -24,6 +19,13 @@ def from_pymc(model: Any = None) -> ModelEnergy:
 
     It computes in the precision that JAX has, not in that of PyMC: turn on `jax_enable_x64` for float64. Raises for a
     model with discrete free variables, with mini-batches, or without a free variable.
+
+    >>> import pymc as pm
+    >>> with pm.Model() as model:
+    ...     scale = pm.HalfNormal("scale", 1.0)
+    ...     seen = pm.Normal("data", 0.0, scale, observed=y)
+    >>> cm.sample(cm.from_pymc(model), steps=2_000, kernel=cm.langevin(0.001))["scale"].shape
+    (4, 1800)
     """
     pymc = import_extra("pymc", "pymc")
     if model is None:

@@ -94,6 +94,10 @@ def sample(
     Ctrl-C ends the run at any stage and returns the draws so far, marked `interrupted`. A number that is not finite
     raises a `DivergenceError`, and data that cannot be read a `DataError`; both carry the draws so far. `start` gives
     the same run step by step.
+
+    >>> run = cm.sample(energy, init=1.0, steps=20_000, chains=4)
+    >>> print(run.mean() < 0, run.expectation(lambda x: x < 0) > 0.5)
+    True True
     """
     begin = partial(
         start, target, init=init, kernel=kernel, partition=partition, step_size=step_size, temperature=temperature,
@@ -125,6 +129,10 @@ def resume(
 
     The call is kept in the folder, pickled: resume only folders that you trust. If it could not be kept, since its
     target reads data from files or a loader, repeat the call of `sample` instead.
+
+    >>> run = cm.sample(energy, init=1.0, steps=2_000, kernel=cm.sgld(0.002), checkpoint="folder")
+    >>> cm.resume("folder", steps=4_000)
+    Samples(4 chains × 3800 draws, SGLD)
     """
     with start(**stored_call(folder, steps)) as run:
         return _finished(run, progress, on_block, block_every)

@@ -41,11 +41,12 @@ def start(
 ) -> Run:
     """The run that `sample` makes, before its first step: advance it, and look at its samples in between.
 
-        run = cm.start(energy, init=0.0, steps=100_000)
-        run.advance(10_000)
-        run.samples().mean()
-
     All arguments are those of `sample`.
+
+    >>> with cm.start(energy, init=1.0, steps=2_000, kernel=cm.sgld(0.002)) as run:
+    ...     run.advance(500)
+    >>> run.step, run.samples()
+    (500, Samples(4 chains × 300 draws, SGLD, interrupted))
     """
     use_compilation_cache()
     call: dict[str, Any] = dict(

@@ -33,6 +33,10 @@ class Target(HoldsArrays, ABC):
     calls_host: whether it calls the host, for data or energies, while the compiled program runs.
     functions: the names of attributes that are functions, or objects with functions, and matter to `evaluate` only.
         They are traced anew for every run, and programs that compute the same share compiled code.
+
+    >>> target = cm.ExactEnergy(energy)
+    >>> print(isinstance(target, cm.Target), target.exact, *target.evaluate(None, jnp.array(1.0)))
+    True True 0.5 0.5
     """
 
     exact: ClassVar[bool] = False

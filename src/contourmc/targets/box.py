@@ -17,6 +17,9 @@ class Box:
     """Where chains may start, uniformly: `cm.sample(energy, init=cm.Box(low, high), …)`.
 
     low, high: its two corners, each shaped like a position.
+
+    >>> cm.sample(energy, init=cm.Box(low=-1.5, high=1.5), steps=2_000, kernel=cm.sgld(0.002))
+    Samples(4 chains × 1800 draws, SGLD)
     """
 
     low: Any

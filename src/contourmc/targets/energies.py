@@ -19,7 +19,11 @@ Energy = Callable[[Any], Array]
 
 @dataclass(frozen=True)
 class ExactEnergy(Target):
-    """An energy function that is evaluated as it is."""
+    """An energy function that is evaluated as it is.
+
+    >>> cm.sample(cm.ExactEnergy(energy), init=1.0, steps=2_000, kernel=cm.sgld(0.002))
+    Samples(4 chains × 1800 draws, SGLD)
+    """
 
     exact: ClassVar[bool] = True
     functions: ClassVar[tuple[str, ...]] = ("energy",)
@@ -41,6 +45,10 @@ class NoisyEnergy(Target):
 
     gradient_variance: the variance added to each coordinate of the gradient.
     energy_variance: the variance added to the energy.
+
+    >>> target = cm.NoisyEnergy(energy, gradient_variance=0.1, energy_variance=0.01)
+    >>> cm.sample(target, init=1.0, steps=2_000, kernel=cm.sgld(0.002))
+    Samples(4 chains × 1800 draws, SGLD)
     """
 
     functions: ClassVar[tuple[str, ...]] = ("energy",)
@@ -80,7 +88,12 @@ class NoisyEnergy(Target):
 
 
 def from_log_density(log_density: Callable[[Any], Array]) -> ExactEnergy:
-    """A log density, as BlackJAX and others take it, as a target: its energy is minus that."""
+    """A log density, as BlackJAX and others take it, as a target: its energy is minus that.
+
+    >>> target = cm.from_log_density(lambda x: -(x**2) / 2)
+    >>> print(target.energy(jnp.array(3.0)))
+    4.5
+    """
     require(callable(log_density), "log_density", log_density, "give a function of a position")
 
     @wraps(log_density)  # its name is what describes the target

@@ -98,6 +98,11 @@ def external(
     An energy that is not finite is what it is for any target: a wall to a Metropolis test. If the function raises, or a
     worker dies, the run ends with an `EnergyError`, which shows the worker's traceback and carries the draws so far. A
     script needs no `if __name__ == "__main__"`. See docs/external.md.
+
+    >>> def value_and_gradient(x):  # in NumPy, or anything else
+    ...     return 0.5 * x**2, x
+    >>> cm.sample(cm.external(value_and_gradient, workers="threads"), init=1.0, steps=200, kernel=cm.sgld(0.1))
+    Samples(4 chains × 180 draws, SGLD)
     """
     return External(function, gradient, difference_step, exact, workers)
 

@@ -82,6 +82,11 @@ class GaussianLikelihood(ModelLikelihood):
 
     apply: gives a mean for each input, of the shape of y; see `ModelLikelihood` for batch norm and dropout.
     noise: the standard deviation of y about it.
+
+    >>> likelihood = cm.GaussianLikelihood(line, noise=0.5)
+    >>> mean, variance = likelihood.predict(2.0, jnp.array([1.0, 3.0]))
+    >>> print(mean, variance)
+    [2. 6.] [0.25 0.25]
     """
 
     noise: float = 1.0
@@ -105,6 +110,11 @@ class HeteroscedasticLikelihood(ModelLikelihood):
 
     apply: gives an array of shape (n, 2) for n inputs: a mean and a log variance each; see `ModelLikelihood` for batch
         norm and dropout.
+
+    >>> likelihood = cm.HeteroscedasticLikelihood(lambda params, x: x[:, None] * params)
+    >>> mean, variance = likelihood.predict(jnp.array([2.0, 0.0]), jnp.array([1.0, 3.0]))
+    >>> print(mean, variance)
+    [2. 6.] [1. 1.]
     """
 
     def log_density(self, outputs: Any, targets: Array) -> Float[Array, " n"]:
@@ -122,6 +132,10 @@ class CategoricalLikelihood(ModelLikelihood):
 
     apply: gives an array of shape (n, classes) for n inputs; see `ModelLikelihood` for batch norm and dropout.
     classes: how many there are; labels are 0 … classes − 1.
+
+    >>> likelihood = cm.CategoricalLikelihood(lambda params, x: x @ params, classes=2)
+    >>> print(jnp.exp(likelihood(jnp.zeros((3, 2)), (jnp.ones((4, 3)), jnp.array([0, 1, 1, 0])))))
+    [0.5 0.5 0.5 0.5]
     """
 
     classes: int

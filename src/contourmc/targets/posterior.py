@@ -47,6 +47,12 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         (_core/gradient_terms.py). None: the energy; in a run with a `learning_rate`, the data.
 
     Unbiased: the mean of Ũ over batches is the energy on all the data, since all choices of n are equally probable.
+
+    >>> likelihood = cm.GaussianLikelihood(line, noise=0.1)
+    >>> posterior = cm.Posterior(likelihood, cm.GaussianPrior(1.0), (x, y), batch_size=10)
+    >>> run = cm.sample(posterior, init=0.0, steps=2_000, learning_rate=0.01, temperature=1.0)
+    >>> print(f"{run.mean():.1f}")
+    2.0
     """
 
     log_likelihood: LogLikelihood

@@ -19,6 +19,10 @@ class GaussianPrior:
         observations, as in deep-learning optimisers, is a precision of N·λ'.
     groups: parameters with their own precision, such as {"bias": 0.0}. A name is a whole part of the path
         to a leaf, as "bias" is of `params["layer"]["bias"]`; the first that matches counts. 0 is a flat prior.
+
+    >>> prior = cm.GaussianPrior(2.0, groups={"bias": 0.0})
+    >>> print(prior({"weight": jnp.array([1.0, 3.0]), "bias": jnp.array(5.0)}))
+    -10.0
     """
 
     precision: float

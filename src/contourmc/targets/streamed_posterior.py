@@ -46,6 +46,11 @@ class StreamedPosterior(MiniBatchTarget, arrays=("batches", "state")):
     is set to it; from any other, the batches that the run has already had are read again and skipped.
 
     If the loader fails, the run raises a `DataError`, which names the batch and carries the draws so far.
+
+    >>> batches = [(x[i::10], y[i::10]) for i in range(10)]  # or a loader
+    >>> target = cm.StreamedPosterior(cm.GaussianLikelihood(line, noise=0.1), cm.GaussianPrior(1.0), batches, size=100)
+    >>> cm.sample(target, init=2.0, steps=200, kernel=cm.sgld(1e-5))
+    Samples(4 chains × 180 draws, SGLD)
     """
 
     calls_host: ClassVar[bool] = True  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -106,10 +106,7 @@ class Transformed(WrappedTarget):
 
 
 def transformed(target: Target | Energy, constraints: Any) -> Transformed:
-    """A target whose parameters are bounded or structured, sampled without constraints:
-
-        target = cm.transformed(energy, {"scale": cm.positive, "weights": cm.simplex, "angle": cm.periodic(2π)})
-        run = cm.sample(target, init={"mean": 0.0, "scale": 1.0, "weights": [0.5, 0.5], "angle": 0.0}, steps=100_000)
+    """A target whose parameters are bounded or structured, sampled without constraints.
 
     target: an energy, or any target, of the constrained position.
     constraints: `positive`, `simplex`, `ordered`, `interval(low, high)`, `periodic(period)`, or one of NumPyro's, by
@@ -118,6 +115,13 @@ def transformed(target: Target | Energy, constraints: Any) -> Transformed:
 
     The logarithm of the Jacobian is added to the log density. Starts, draws, estimates and files are in the user's own
     coordinates; energies, and draws as they were sampled (`Samples.unconstrained`), in those without constraints.
+
+    >>> def energy(position):
+    ...     return position["mean"] ** 2 / 2 + position["scale"] - jnp.sum(jnp.log(position["weights"]))
+    >>> target = cm.transformed(energy, {"scale": cm.positive, "weights": cm.simplex})
+    >>> start = {"mean": 0.0, "scale": 1.0, "weights": jnp.array([0.5, 0.5])}
+    >>> cm.sample(target, init=start, steps=2_000, kernel=cm.langevin(0.1)).draws["weights"].shape
+    (4, 1800, 2)
     """
     inner = as_target(target)
     require(inner.view is None, "target", type(inner).__name__, "it has its own coordinates: constrain it there")

@@ -39,6 +39,13 @@ class Ensemble:
         `effective_models` shows.
     batch_size: how many inputs are predicted at a time; None: all at once.
     device: where draws are kept, such as "cpu"; None: where the model is.
+
+    >>> import torch, contourmc.torch
+    >>> net = torch.nn.Linear(2, 1)
+    >>> ensemble = contourmc.torch.Ensemble(net)
+    >>> ensemble.add(log_weight=0.0)  # or ensemble.add(opt, loss), before a step
+    >>> len(ensemble), ensemble.predict(torch.ones(8, 2)).shape
+    (1, torch.Size([8, 1]))
     """
 
     def __init__(

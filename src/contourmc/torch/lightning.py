@@ -14,6 +14,12 @@ def ensemble_callback(ensemble: Ensemble, *, begin: int = 0, every: int = 50) ->
 
     begin: the steps of the optimiser before the first draw.
     every: the steps between two draws.
+
+    >>> import torch, contourmc.torch
+    >>> ensemble = contourmc.torch.Ensemble(torch.nn.Linear(2, 1))
+    >>> callback = contourmc.torch.ensemble_callback(ensemble, begin=1_000, every=50)
+    >>> len(callback.ensemble)  # until Trainer(callbacks=[callback]) fits a model
+    0
     """
     begin = require_count("begin", begin, 0, "draws begin at step 0 or later")
     every = require_count("every", every, 1, "there must be at least 1 step between draws")

@@ -19,6 +19,14 @@ class SGLD(Sampler):
     The settings that all samplers have are explained at `Sampler`.
 
     temperature: τ: 1 samples the posterior, less a colder one; a number or a schedule, such as `cm.CyclicCosine`.
+
+    >>> import torch, contourmc.torch
+    >>> net = torch.nn.Linear(2, 1)
+    >>> opt = contourmc.torch.SGLD(net.parameters(), lr=0.01, data_size=100)
+    >>> loss = net(torch.ones(8, 2)).square().mean()
+    >>> loss.backward()
+    >>> opt.step(loss) == loss
+    tensor(True)
     """
 
     def __init__(
@@ -47,6 +55,14 @@ class SGHMC(Sampler):
     The settings that all samplers have are explained at `Sampler`, the temperature at `SGLD`.
 
     momentum: β, how much of the velocity a step keeps.
+
+    >>> import torch, contourmc.torch
+    >>> net = torch.nn.Linear(2, 1)
+    >>> opt = contourmc.torch.SGHMC(net.parameters(), lr=0.01, data_size=100, momentum=0.9)
+    >>> loss = net(torch.ones(8, 2)).square().mean()
+    >>> loss.backward()
+    >>> opt.step(loss) == loss
+    tensor(True)
     """
 
     def __init__(
@@ -78,6 +94,14 @@ class CSGLD(Sampler):
 
     partition: the bins of the energy U = N·(mean loss) + prior: `low` a little above the lowest of a plain run,
         and bins wider than the noise that batches give U.
+
+    >>> import torch, contourmc.torch
+    >>> net, partition = torch.nn.Linear(2, 1), cm.Partition(low=0.0, width=10.0, bins=20)
+    >>> opt = contourmc.torch.CSGLD(net.parameters(), lr=0.01, data_size=100, partition=partition)
+    >>> loss = net(torch.ones(8, 2)).square().mean()
+    >>> loss.backward()
+    >>> opt.step(loss) == loss
+    tensor(True)
     """
 
     def __init__(
@@ -114,6 +138,14 @@ class CSGHMC(Sampler):
     """SGHMC whose gradient is multiplied by 1 + ζτ·s(U), while the probabilities θ of the energy bins are learnt.
 
     The settings are those of `CSGLD`, and the momentum β of `SGHMC`.
+
+    >>> import torch, contourmc.torch
+    >>> net = torch.nn.Linear(2, 1)
+    >>> opt = contourmc.torch.CSGHMC(net.parameters(), lr=0.01, data_size=100, partition="auto")
+    >>> loss = net(torch.ones(8, 2)).square().mean()
+    >>> loss.backward()
+    >>> opt.step(loss) == loss
+    tensor(True)
     """
 
     def __init__(

@@ -41,6 +41,14 @@ class Sampler(torch.optim.Optimizer):
     data_size: N, the number of observations in the training set.
     weight_decay: λ; every group may have its own.
     seed: of the noise.
+
+    >>> import torch, contourmc.torch
+    >>> net, inputs = torch.nn.Linear(2, 1), torch.ones(8, 2)
+    >>> opt = contourmc.torch.Sampler(net.parameters(), lr=0.01, kernel=cm.langevin, data_size=100)
+    >>> loss = net(inputs).square().mean()
+    >>> loss.backward()
+    >>> opt.step(loss) == loss
+    tensor(True)
     """
 
     def __init__(

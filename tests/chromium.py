@@ -1,13 +1,18 @@
-"""A headless Chromium, driven through a pipe: no port, and no library."""
+"""A headless Chromium, driven through a pipe, for tests of pages that people open: no port, and no library."""
 
 import base64
+import fcntl
 import json
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
@@ -15,24 +20,30 @@ FLAGS = (
 
 
 class Page:
-    """One tab. `problems` are the errors of its console, and what it could not load, since it was opened."""
+    """One tab; where there is no browser, the test that asks for it is skipped.
 
-    def __init__(self, program: str, profile: Path):
+    problems: what went wrong since the page was opened: errors, dialogs, and what could not be loaded.
+    console: what the page has written to its console since then, errors or not.
+    """
+
+    def __init__(self, profile: Path):
+        program = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+        if program is None:
+            pytest.skip(f"there is no browser: none of {', '.join(NAMES)} is installed; make docs-check installs one")
         (chromium_reads, we_write), (we_read, chromium_writes) = os.pipe(), os.pipe()
-
-        def as_three_and_four() -> None:
-            # Both are moved out of the way first: either may be 3 or 4 already.
-            reads, writes = os.dup(chromium_reads), os.dup(chromium_writes)
-            os.dup2(reads, 3), os.dup2(writes, 4)
-
+        # Chromium has them as 3 and 4, by a shell: for Python to see to it, it would fork, of which JAX warns.
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 20) for end in (chromium_reads, chromium_writes)]
         self._process = subprocess.Popen(
-            [program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            close_fds=False, preexec_fn=as_three_and_four, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ["bash", "-c", f'exec "$@" 3<&{ends[0]} 4>&{ends[1]}', "bash",
+             program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            pass_fds=ends, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        os.close(chromium_reads), os.close(chromium_writes)
+        for end in (chromium_reads, chromium_writes, *ends):
+            os.close(end)
         self._to, self._from = os.fdopen(we_write, "wb"), os.fdopen(we_read, "rb")
         self._pending, self._number, self._session = b"", 0, None
         self.problems: list[str] = []
+        self.console: list[str] = []
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -56,12 +67,17 @@ class Page:
         message, _, self._pending = self._pending.partition(b"\0")
         return json.loads(message)
 
-    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+    def _send(self, method: str, **arguments: Any) -> int:
+        """Call a method, and do not wait for its answer, which has the number that this gives."""
         self._number += 1
         call = {"id": self._number, "method": method, "params": arguments}
         self._to.write(json.dumps(call | ({"sessionId": self._session} if self._session else {})).encode() + b"\0")
         self._to.flush()
-        while (answer := self._message()).get("id") != self._number:
+        return self._number
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        number = self._send(method, **arguments)
+        while (answer := self._message()).get("id") != number:
             self._note(answer.get("method"), answer.get("params", {}))
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']['message']}")
@@ -70,16 +86,26 @@ class Page:
     def _note(self, event: str | None, told: dict[str, Any]) -> None:
         if event == "Runtime.exceptionThrown":
             self.problems.append(str(told["exceptionDetails"]))
-        elif event == "Runtime.consoleAPICalled" and told["type"] in ("error", "assert"):
-            self.problems.append(str(told["args"]))
-        elif event == "Log.entryAdded" and told["entry"]["level"] == "error":
-            self.problems.append(told["entry"]["text"] + " " + told["entry"].get("url", ""))
+        elif event == "Page.javascriptDialogOpening":  # it would hold up everything else
+            self.problems.append(f"a dialog: {told['message']}")
+            self._send("Page.handleJavaScriptDialog", accept=True)
+        elif event == "Runtime.consoleAPICalled":
+            self._wrote(str(told["args"]), told["type"] in ("error", "assert"))
+        elif event == "Log.entryAdded":
+            entry = told["entry"]
+            self._wrote(f"{entry['text']} {entry.get('url', '')}", entry["level"] == "error")
         elif event == "Network.loadingFailed":
             self.problems.append(f"not loaded: {told['errorText']}")
+
+    def _wrote(self, text: str, wrong: bool) -> None:
+        self.console.append(text)
+        if wrong:
+            self.problems.append(text)
 
     def open(self, url: str) -> None:
         """Go to a page, and wait until all of it is loaded."""
         self.problems.clear()
+        self.console.clear()
         self._call("Page.navigate", url=url)
         self.until(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
 
@@ -89,6 +115,11 @@ class Page:
         if "exceptionDetails" in answer:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
+
+    def use(self, script: str) -> Any:
+        """What lines of JavaScript return, which may wait with `await pause(milliseconds)`."""
+        pause = "const pause = (milliseconds) => new Promise((resume) => setTimeout(resume, milliseconds));"
+        return self.evaluate(f"(async () => {{ {pause} {script} }})()")
 
     def until(self, condition: str, seconds: float = 30) -> None:
         """Wait until a line of JavaScript is true."""
