@@ -24,10 +24,11 @@ COMMANDS = {
         *(code for code in re.findall(r"`([^`\n]+)`", README) if code.split()[0] in PROGRAMS.split() and " " in code),
     ]
 }
-# Which command is run where. All are, as they stand in the README: here, or by .ci/run, which calls what takes minutes
-# and could not call itself. `make stranger` runs those that set up a fresh clone, with a clock.
+# Which command is run where. All are, as they stand in the README: here; by .ci/run, which calls what takes minutes and
+# could not call itself; or before a release, by `make docs-check`, which opens what it has built in a browser.
+# `make stranger` runs those that set up a fresh clone, with a clock.
 OF_CONTOURMC = sorted(command for command in COMMANDS if command.startswith("contourmc "))
-BY_CI = "make test", "make test-doors", "make docs"
+BY_CI, DOCS = ("make test", "make test-doors"), "make docs"
 ACTIVATE, DEMO, INSTALL = "source .venv/bin/activate", "make demo", "pip install -e '.[all]'"
 ENVIRONMENT = Path(sys.prefix)
 
@@ -46,7 +47,7 @@ def test_the_example_runs_as_typed_and_prints_what_is_shown(capsys):
 
 def test_every_command_is_run_somewhere():
     """One that is new in the README needs a test below, or a line in .ci/run."""
-    assert {*OF_CONTOURMC, *BY_CI, ACTIVATE, DEMO, INSTALL} == COMMANDS
+    assert {*OF_CONTOURMC, *BY_CI, DOCS, ACTIVATE, DEMO, INSTALL} == COMMANDS
 
 
 def done(command: str, place: Path, **environment: str) -> str:
@@ -99,6 +100,11 @@ def test_pip_installs_it_into_an_environment_of_ones_own(tmp_path):
 def test_what_takes_minutes_is_run_by_ci(command):
     assert command in (ROOT / ".ci" / "run").read_text().splitlines()
     assert done(f"{command} --dry-run", ROOT)
+
+
+def test_the_site_is_built_before_it_is_checked():
+    assert "sphinx" in done("make docs-check --dry-run", ROOT)
+    assert "docs-check" in (ROOT / "CONTRIBUTING.md").read_text().split("## Releasing")[1]
 
 
 def test_links_lead_somewhere():

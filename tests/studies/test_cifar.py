@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 from typer.testing import CliRunner
 
 import contourmc as cm
@@ -17,7 +18,9 @@ from contourmc.kernels.schedules import evaluate
 from contourmc.studies.cifar import training
 from contourmc.studies.cifar.algorithms import ALGORITHMS, Length
 from contourmc.studies.cifar.augmentation import Augmentation
+from contourmc.studies.cifar.folding import Layout
 from contourmc.studies.cifar.network import ImageLikelihood, ResNet
+from contourmc.studies.cifar.normalisation import Normalisation
 from contourmc.studies.cifar.records import set_of
 from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
 from contourmc.studies.cifar.shifts import plain_test
@@ -76,6 +79,38 @@ def test_folded_images_give_the_same_function():
         np.testing.assert_allclose(one, two, atol=3e-5 * np.abs(one).max())
     logits = [jax.jit(likelihood.predict)(params, statistics, IMAGES) for likelihood in (plain, folded)]
     np.testing.assert_allclose(*logits, atol=1e-4)
+
+
+def test_a_learning_rate_of_ones_own():
+    """It takes the place of that of the algorithm, is in the name of the record, and must be above 0."""
+    usual, own = Setting("cosine", epochs=2), Setting("cosine", epochs=2, learning_rate=0.25)
+    highest = [ALGORITHMS["cosine"].how(CIFAR10, each.length)["kernel"].step_size.value for each in (usual, own)]
+    np.testing.assert_allclose(highest, [0.5 / 50_000, 0.25 / 50_000])
+    assert own.name == "cosine-2-epochs-learning-rate-0.25-seed-0"
+    with pytest.raises(ValueError, match=r"learning_rate.*above 0"):
+        Setting("cosine", learning_rate=0.0)
+
+
+@pytest.mark.parametrize("rectified", [False, True])
+def test_normalisation_is_that_of_flax(rectified):
+    """Values, gradients and running statistics, to rounding; Flax differentiates the formula by itself."""
+    x = 3 + 2 * jax.random.normal(jax.random.key(0), (6, 8, 8, 16))
+    wanted = jax.random.normal(jax.random.key(1), x.shape)
+    ours = Normalisation(Layout.PLAIN, True, jnp.float32, rectified)
+    flax = nn.BatchNorm(use_running_average=False, momentum=0.9)
+    learnt = {"scale": jnp.linspace(0.5, 2.0, 16), "bias": jnp.linspace(-1.0, 1.0, 16)}
+
+    def evaluated(module, finish):
+        def total(params, x):
+            start = module.init(jax.random.key(0), x)["batch_stats"]
+            y, new = module.apply({"params": params, "batch_stats": start}, x, mutable=["batch_stats"])
+            return jnp.sum(wanted * finish(y)), new["batch_stats"]
+
+        return jax.jit(jax.value_and_grad(total, argnums=(0, 1), has_aux=True))(learnt, x)
+
+    results = evaluated(ours, lambda y: y), evaluated(flax, nn.relu if rectified else lambda y: y)
+    for one, two in zip(*map(jax.tree.leaves, results), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-5 * np.abs(two).max())
 
 
 def test_augmentation_shifts_mirrors_and_erases():

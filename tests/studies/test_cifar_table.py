@@ -13,6 +13,7 @@ from contourmc.cli.main import app
 from contourmc.studies.cifar.algorithms import ALGORITHMS
 from contourmc.studies.cifar.records import read_records, set_of
 from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
+from contourmc.studies.cifar.shift_table import make_shift_table
 from contourmc.studies.cifar.table import draw, make_draws_table, make_table
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -124,3 +125,17 @@ def test_a_damaged_record_is_named(tmp_path):
     result = call("--table", "--out", str(tmp_path))
     assert result.exit_code == 2
     assert "sghmc-10-epochs-seed-0.json" in result.output.replace("\n", "")
+
+
+def test_the_table_under_shift_shows_the_records():
+    """The means over strengths of one of our records; the best NLL is on top."""
+    records = read_records(Path(__file__).parents[2] / "results" / "cifar10")
+    table = make_shift_table(records)
+    assert table is not None
+    columns = [list(column.cells) for column in table.columns]
+    assert columns[0][0] == "M-SGD, cosine"
+    record = next(record for record in records if record["settings"]["algorithm"] == "automatic")
+    blur = record["results"]["corrupted"]["blur"]
+    wanted = f"{20 * sum(each['accuracy'] for each in blur):.1f}, {sum(each['nll'] for each in blur) / 5:.2f}"
+    assert columns[5][columns[0].index("automatic CSGHMC")] == wanted
+    assert make_shift_table([record for record in records if "corrupted" not in record["results"]]) is None

@@ -15,6 +15,7 @@ from contourmc.sampling.kept_run import missing_packages
 from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES
 from contourmc.studies.cifar.records import read_records, set_of, write_record
 from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
+from contourmc.studies.cifar.shift_table import make_shift_table
 from contourmc.studies.cifar.table import draw, make_draws_table, make_table
 from contourmc.studies.datasets import DatasetError
 
@@ -146,6 +147,9 @@ def _show(folders: dict[ImageSet, Path]) -> None:
             console.print(make_table(images, records))
             console.print()
             console.print(make_draws_table(records))
+            if (under_shift := make_shift_table(records)) is not None:
+                console.print()
+                console.print(under_shift)
             draw(images, records).savefig(file, dpi=130)
             tell_written([file])
             console.print()

@@ -10,7 +10,6 @@ With μ and σ² the mean and the variance of a channel over R pixels, and x̂ =
 So x is read twice in either direction, and ∂y twice; what y was follows from x.
 """
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -53,8 +52,7 @@ class Normalisation(nn.Module):
         return y.astype(self.dtype)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def normalise(
+def _normalised(
     x: Float[Array, "n h w _"], scale: Float[Array, " c"], bias: Float[Array, " c"], layout: Layout, rectified: bool
 ) -> tuple[Float[Array, "n h w _"], Float[Array, " c"], Float[Array, " c"]]:
     """y, and the mean and the variance of the batch, through which no gradient passes."""
@@ -67,7 +65,7 @@ def normalise(
 
 
 def _forward(x: Array, scale: Array, bias: Array, layout: Layout, rectified: bool) -> tuple[Any, Any]:
-    found = normalise(x, scale, bias, layout, rectified)
+    found = _normalised(x, scale, bias, layout, rectified)
     return found, (x, scale, bias, *found[1:])
 
 
@@ -85,6 +83,7 @@ def _backward(layout: Layout, rectified: bool, kept: tuple[Array, ...], cotangen
     return _masked(moved, inside).astype(x.dtype), sum_scale, sum_bias
 
 
+normalise = jax.custom_vjp(_normalised, nondiff_argnums=(3, 4))
 normalise.defvjp(_forward, _backward)
 
 

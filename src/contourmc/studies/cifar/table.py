@@ -134,7 +134,7 @@ def _longest(records: list[Record]) -> list[list[Record]]:
 def _setting(record: Record) -> str:
     """What two runs that differ by their seed alone have in common."""
     settings = record["settings"]
-    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision", "chains")
+    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision", "chains", "held_out", "learning_rate")
     common = {name: settings.get(name) for name in names}
     return json.dumps([common, kernel_of(record), _unusual(settings), record["results"]["epochs"]], sort_keys=True)
 
@@ -144,6 +144,8 @@ def _unusual(settings: dict[str, Any]) -> list[str]:
     words = [] if settings["images"] == IMAGES else [f"{settings['images']:,} images"]
     words += [] if settings["batch_size"] == BATCH_SIZE else [f"batch {settings['batch_size']}"]
     words += [] if settings.get("chains", 1) == 1 else [f"{settings['chains']} chains"]
+    words += [] if not settings.get("held_out") else [f"tested on {settings['held_out']:,} held out"]
+    words += [] if settings.get("learning_rate") is None else [f"learning rate {settings['learning_rate']:g}"]
     return words + [f"no {name}" for name, switch in settings["augmentation"].items() if switch is False]
 
 
