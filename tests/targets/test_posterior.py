@@ -180,11 +180,27 @@ def _target_key(chain):
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(0), chain), 2**31 + 1)
 
 
-def test_replicas_cannot_carry_a_state():
-    target = posterior(log_likelihood=lambda p, s, b: (LIKELIHOOD(p, b), s), state=jnp.zeros(1))
-    kernel = cm.replica_exchange(cm.sgld(1e-4), cm.sgld(1e-4, 3.0))
-    with pytest.raises(ValueError, match=r"^target=.*state"):
-        cm.sample(target, init=PARAMS, steps=10, kernel=kernel)
+def test_a_state_goes_with_the_position_from_replica_to_replica():
+    """A state that is where its model was last, and how far the model has gone in one step.
+
+    A step is one of √(2τε) = 0.03 at most, times a number that is below 5 but once in 10⁶ times; replicas of which the
+    states stayed behind would seem to have gone as far as they lie apart, which is √(2τεk) ≈ 0.5 in k = 400 steps.
+    """
+
+    def log_likelihood(x, state, batch):
+        return 0.0 * x * batch, {"last": x, "farthest": jnp.maximum(state["farthest"], jnp.abs(x - state["last"]))}
+
+    start = {"last": jnp.float32(0.0), "farthest": jnp.float32(0.0)}
+    target = cm.Posterior(log_likelihood, lambda x: 0.0 * x, jnp.ones(10), batch_size=2, state=start)
+    kernel = cm.replica_exchange(cm.sgld(1e-4, 1.0), cm.sgld(1e-4, 2.0), cm.sgld(1e-4, 4.0))
+    with cm.start(target, init=0.0, steps=400, kernel=kernel, chains=2, burn_in=0, thin=1) as run:
+        run.advance(399)  # the last of these was a swap of all, as every step on a flat landscape
+        assert np.all(np.abs(run.positions - run.target_states["last"]) < 0.15)
+        run.advance(1)
+        samples = run.samples()
+        assert np.all(np.asarray(run.state.chains.state.swaps) == 400)
+    np.testing.assert_array_equal(samples.target_states["last"], samples.positions)
+    assert samples.target_states["farthest"].max() < 0.15
 
 
 def test_a_batch_is_augmented_with_a_new_key_each_step():

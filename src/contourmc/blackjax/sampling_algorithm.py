@@ -67,14 +67,14 @@ def algorithm(kernel: Kernel, target: Target | Energy) -> "SamplingAlgorithm":
         position = jax.tree.map(jnp.asarray, position)
         sampled.check(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), position))
         key = jax.random.key(0) if rng_key is None else rng_key
-        return AlgorithmState(position, kernel.init(position), sampled.init(), key)
+        return AlgorithmState(position, kernel.init(position), kernel.init_target(sampled), key)
 
     def step(rng_key: PRNGKeyArray, state: Any) -> tuple[AlgorithmState, Info]:
         before = state.kernel
         number = jnp.reshape(before.steps + 1, (1,)).astype(jnp.int32)
         inputs = prepare_steps(sampled, kernel, state.key, rng_key, before.position, number)
         inputs = jax.tree.map(lambda leaf: leaf[0], inputs)
-        after, target_state, info, _ = make_step(sampled, kernel, inputs, before, state.target, None)
+        after, target_state, _, info, _ = make_step(sampled, kernel, inputs, before, state.target, None)
         return AlgorithmState(kernel.draw(before), kernel.settle(after), target_state, state.key), info
 
     return SamplingAlgorithm(init, step)

@@ -122,7 +122,7 @@ class KernelRun(Run):
 
     @property
     def target_states(self) -> Any:
-        states = self._state.chains.target_state
+        states = self.kernel.drawn(self.target, self._state.chains.target_state)
         return states if self.plan.build.mesh is None else whole(states)
 
     def energies_since(self, step: int) -> Float[np.ndarray, "chains draws"]:

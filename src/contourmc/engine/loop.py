@@ -155,12 +155,11 @@ def _block(
             state, target_state, totals, draws, sums, health = carry
             position, watched, step = kernel.draw(state), kernel.watched(state), before + i + 1
             now = _at(inputs, i)
-            state, target_state, info, virial = make_step(
+            state, target_state, drawn, info, virial = make_step(
                 target, kernel, now, state, target_state, centre, apart=build.apart
             )
             health = _examined(health, step, info, None if build.large else watched)
             totals = _add(totals, info.log_weight, None if build.large else position, centre, step > span.burn_in)
-            drawn = target.drawn(target_state)
             stored = (position, drawn) if build.store else (None, None)
             new = Draws(*stored, info.energy, info.log_weight, info.multiplier, virial)
             index = _at(entries, i)
@@ -239,7 +238,7 @@ def _add(totals: Totals, log_weight: Array, position: Position | None, centre: P
 def empty_draws(target: Target, kernel: Kernel, build: Build, chain: Chain, capacity: int) -> Draws:
     """Room for `capacity` draws of one chain."""
     column = jnp.zeros(capacity, jnp.result_type(float))
-    stored = (kernel.draw(chain.state), target.drawn(chain.target_state)) if build.store else (None, None)
+    stored = (kernel.draw(chain.state), kernel.drawn(target, chain.target_state)) if build.store else (None, None)
     position, target_state = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), stored)
     virial = jax.eval_shape(partial(_virial_at, kernel), chain)
     return Draws(position, target_state, column, column, column, None if virial is None else column)

@@ -96,7 +96,7 @@ def make_plan(
     """
     size = position_size(position)
     state, target_state = jax.eval_shape(
-        lambda target, position: (kernel.init(position), target.init()), target, position
+        lambda target, position: (kernel.init(position), kernel.init_target(target)), target, position
     )
 
     def prepare_one(target: Target, position: Position) -> Any:

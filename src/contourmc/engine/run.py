@@ -120,7 +120,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def target_states(self) -> Any:
-        """The target's state of each chain, such as batch-norm statistics, stacked; None for most targets."""
+        """What the target carries along with each position, such as batch-norm statistics; None for most targets."""
 
     @property
     @abstractmethod

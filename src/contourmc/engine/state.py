@@ -141,7 +141,7 @@ def start_chain(
     return Chain(
         key=key,
         state=kernel.init(position),
-        target_state=target.init(),
+        target_state=kernel.init_target(target),
         average=None if average is None else average.init(),
         centre=centre,
         totals=no_totals(centre),

@@ -48,8 +48,9 @@ def make_step(
     centre: Position | None,
     *,
     apart: bool = False,
-) -> tuple[Any, Any, Info, Array | None]:
-    """One evaluation of the target and one move of the kernel; the new states of both, the info and the virial.
+) -> tuple[Any, Any, Any, Info, Array | None]:
+    """One evaluation of the target and one move of the kernel: the new states of both, the part of the target's that
+    belongs to the draw, the info and the virial.
 
     apart: whether the target is evaluated for one chain after the other, if the step is mapped over chains.
     """
@@ -57,5 +58,6 @@ def make_step(
     evaluate = one_by_one(kernel, "evaluate") if apart else kernel.evaluate
     energy, gradient, target_state = evaluate(target, target_inputs, state.position, target_state)
     virial = kernel.virial(kernel_inputs, state, gradient, centre)
+    drawn = kernel.drawn(target, target_state)
     state, info = kernel.move(kernel_inputs, state, energy, gradient)
-    return state, target_state, info, virial
+    return state, kernel.follow(state, target_state), drawn, info, virial

@@ -84,13 +84,25 @@ class Kernel(HoldsArrays, ABC):
         """The target's randomness for the given steps."""
         return target.prepare(key, position, steps)
 
+    def init_target(self, target: Target) -> Any:
+        """The target's state before the first step; of a kernel with several positions, one for each."""
+        return target.init()
+
     def evaluate(self, target: Target, inputs: Any, position: Position, target_state: Any) -> tuple[Any, Any, Any]:
         """The energy and gradient at the state's position, as `move` takes them, and the target's new state."""
         return target.evaluate_from(inputs, position, target_state)
 
+    def follow(self, state: Any, target_state: Any) -> Any:
+        """The target's state after a move: the same, unless positions have changed places."""
+        return target_state
+
     def draw(self, state: Any) -> Position:
         """The position that a step contributes to the draws."""
         return state.position
+
+    def drawn(self, target: Target, target_state: Any) -> Any:
+        """The part of the target's state that belongs to the draw of a step."""
+        return target.drawn(target_state)
 
     def watched(self, state: Any) -> Any:
         """The numbers of a state that must be finite for the run to go on."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require, require_number
 from contourmc._core.gradient_terms import require_whole
@@ -20,10 +20,12 @@ from contourmc.targets.base import Target
 class ReplicaState(NamedTuple):
     """replicas: the states of the dynamics, the coldest first.
     swaps: how many swaps each pair of neighbours has accepted.
+    swapped: whether it has in the last step.
     """
 
     replicas: tuple[Any, ...]
     swaps: Int[Array, " pairs"]
+    swapped: Bool[Array, " pairs"]
 
     @property
     def position(self) -> tuple[Position, ...]:
@@ -53,7 +55,8 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
 
     before each move. Ũ is the energy as observed, and σ² the variance of its noise; the last term undoes the effect
     of the noise on the exponential (the variance-corrected swap). The draws are those of the first dynamics, the
-    coldest. A step costs one evaluation for each replica.
+    coldest. A step costs one evaluation for each replica. What a target carries along with a position, such as
+    batch-norm statistics, goes with it.
 
     dynamics: from cold to hot; two or more.
     energy_variance: σ², the variance of the noise of one energy; 0 for exact energies.
@@ -76,6 +79,10 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
         require_number("energy_variance", self.energy_variance, remedy, positive=False)
 
     @property
+    def elementwise(self) -> bool:
+        return all(one.elementwise for one in self.dynamics)
+
+    @property
     def evaluations(self) -> int:
         return len(self.dynamics)
 
@@ -85,20 +92,32 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
         keys = jax.random.split(key, len(position))
         return tuple(target.prepare(key, x, steps) for key, x in zip(keys, position, strict=True))
 
+    def init_target(self, target: Target) -> tuple[Any, ...]:
+        return tuple(target.init() for _ in self.dynamics)
+
     def evaluate(
-        self, target: Target, inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: Any
-    ) -> tuple[Any, Any, None]:
-        remedy = "replicas exchange positions, but not the state of a target; use a contour kernel"
-        require(target_state is None, "target", "a target with a state", remedy)
-        pairs = [target.evaluate(one, x) for one, x in zip(inputs, position, strict=True)]
-        return tuple(energy for energy, _ in pairs), tuple(gradient for _, gradient in pairs), None
+        self, target: Target, inputs: tuple[Any, ...], position: tuple[Position, ...], target_state: tuple[Any, ...]
+    ) -> tuple[Any, Any, Any]:
+        of_each = zip(inputs, position, target_state, strict=True)
+        energies, gradients, states = zip(*(target.evaluate_from(*one) for one in of_each), strict=True)
+        return energies, gradients, states
+
+    def follow(self, state: ReplicaState, target_state: tuple[Any, ...]) -> tuple[Any, ...]:
+        states = list(target_state)
+        for i in range(len(states) - 1):
+            states[i : i + 2] = _exchange(state.swapped[i], *states[i : i + 2])
+        return tuple(states)
 
     def init(self, position: Position) -> ReplicaState:
         replicas = tuple(one.init(position) for one in self.dynamics)
-        return ReplicaState(replicas, jnp.zeros(len(replicas) - 1, jnp.int32))
+        pairs = len(replicas) - 1
+        return ReplicaState(replicas, jnp.zeros(pairs, jnp.int32), jnp.zeros(pairs, bool))
 
     def draw(self, state: ReplicaState) -> Position:
         return state.replicas[0].position
+
+    def drawn(self, target: Target, target_state: tuple[Any, ...]) -> Any:
+        return target.drawn(target_state[0])
 
     def settle(self, state: ReplicaState) -> ReplicaState:
         settled = zip(self.dynamics, state.replicas, strict=True)
@@ -138,7 +157,8 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
                 self.dynamics, inputs.replicas, state.replicas, positions, energies, gradients, strict=True
             )
         )
-        return ReplicaState(moved, state.swaps + jnp.stack(accepted)), info
+        swapped = jnp.stack(accepted)
+        return ReplicaState(moved, state.swaps + swapped, swapped), info
 
 
 def _exchange(swap: Array, a: Any, b: Any) -> tuple[Any, Any]:

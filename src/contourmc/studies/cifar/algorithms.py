@@ -1,4 +1,4 @@
-"""The six algorithms of the paper's Table 2, with its settings; and four that are not in it.
+"""The six algorithms of the paper's Table 2, with its settings; and seven that are not in it.
 
 The paper's numbers are for N = 50,000 images. With fewer, everything that belongs to an energy summed over N images
 is scaled with N, so that the dynamics of the parameters stay what they are.
@@ -12,6 +12,7 @@ from contourmc.flattening.partition import Partition
 from contourmc.flattening.rules import Biased
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import contour
+from contourmc.kernels.replica_exchange import replica_exchange
 from contourmc.kernels.schedules import CyclicCosine, ExponentialDecay, Polynomial, Schedule
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.studies.cifar.sets import ImageSet
@@ -19,6 +20,7 @@ from contourmc.studies.cifar.sets import ImageSet
 IMAGES, EPOCHS, BATCH_SIZE = 50_000, 1000, 1000
 MOMENTUM = 0.9
 CYCLE, WARM_UP = 50, 5  # epochs
+REPLICAS, HOTTER = 2, 10.0
 OMEGA = Polynomial(scale=10.0, power=0.75, offset=1000.0)
 
 
@@ -62,6 +64,13 @@ class Length:
         period = min(epochs, self.epochs) * self.steps_per_epoch
         return CyclicCosine(self.rate(0.5) * factor, period, warm_up=WARM_UP * self.steps_per_epoch)
 
+    def stepwise(self, factor: float) -> ExponentialDecay:
+        """A learning rate of the mean loss, times a factor, which falls to a fifth after a half of the run, and again
+        after three quarters, as the authors train (Deng et al. 2022); theirs is 0.1, for batches of 256.
+        """
+        quarter = max(1, self.epochs * self.steps_per_epoch // 4)
+        return ExponentialDecay(self.rate(0.1) * factor, 0.2, quarter, begin=quarter)
+
     def temperature(self, annealed: bool) -> Schedule:
         return self.decay(0.01 * self.scale, 0.0) if annealed else 0.01 * self.scale
 
@@ -91,6 +100,21 @@ def _fast_sghmc(_: ImageSet, length: Length, annealed: bool) -> Kernel:
     return sghmc(length.rate(0.05) / length.images, length.temperature(annealed), MOMENTUM)
 
 
+def _replicas(images: ImageSet, length: Length, annealed: bool) -> Kernel:
+    """SGHMC at two temperatures. Positions are exchanged if the colder energy is the higher one by 2Δu or more.
+
+    Corrected by the whole variance of their noise, energies would never be; Deng et al. (2020) choose a part of it, too.
+    """
+    size, cold = length.rate(0.05) / length.images, 0.01 * length.scale
+    difference = 1 / cold - 1 / (HOTTER * cold)
+    replicas = sghmc(size, cold, MOMENTUM), sghmc(size, HOTTER * cold, MOMENTUM)
+    return replica_exchange(*replicas, energy_variance=2 * images.width * length.scale / difference)
+
+
+def _stepwise(_: ImageSet, length: Length, annealed: bool) -> Kernel:
+    return sghmc(length.stepwise(1 / length.images), length.temperature(annealed), MOMENTUM)
+
+
 def _cosine(_: ImageSet, length: Length, annealed: bool) -> Kernel:
     """Momentum SGD as networks are usually trained: one cycle."""
     return momentum_sgd(length.cyclic(length.epochs, 1 / length.images), MOMENTUM)
@@ -103,6 +127,8 @@ class Algorithm:
     annealed: whether step size and temperature fall.
     cycle: epochs of a cycle, at whose end the model is evaluated and averaged; None without cycles.
     last: whether the last model alone counts.
+    stepwise: whether the learning rate falls in steps, and many models of the last fifth are averaged.
+    replicas: how many networks a chain moves.
     """
 
     title: str
@@ -110,13 +136,14 @@ class Algorithm:
     annealed: bool = False
     cycle: int | None = None
     last: bool = False
+    stepwise: bool = False
+    replicas: int = 1
 
     def how(self, images: ImageSet, length: Length) -> dict[str, Any]:
         """The kernel, or the learning rate, as `sample` takes them."""
-        if self.make is None:
-            assert self.cycle is not None
-            return {"learning_rate": length.cyclic(self.cycle, 1.0)}
-        return {"kernel": self.make(images, length, self.annealed)}
+        if self.make is not None:
+            return {"kernel": self.make(images, length, self.annealed)}
+        return {"learning_rate": length.stepwise(1.0) if self.cycle is None else length.cyclic(self.cycle, 1.0)}
 
 
 ALGORITHMS = {
@@ -130,4 +157,7 @@ ALGORITHMS = {
     "automatic": Algorithm("automatic CSGHMC", None, cycle=CYCLE),
     "fast-sghmc": Algorithm("SGHMC, step × 5", _fast_sghmc),
     "cosine": Algorithm("M-SGD, cosine", _cosine, last=True),
+    "resghmc": Algorithm("reSGHMC", _replicas, replicas=REPLICAS),
+    "stepwise-sghmc": Algorithm("SGHMC, in steps", _stepwise, stepwise=True),
+    "stepwise-automatic": Algorithm("automatic CSGHMC, in steps", None, stepwise=True),
 }

@@ -29,10 +29,11 @@ def make_shift_table(records: list[Record]) -> Table | None:
         table.add_column(name, justify="right")
     for record in sorted(shown, key=lambda record: record["results"]["average"]["nll"]):
         settings, found = record["settings"], record["results"]
-        chains, average = settings.get("chains", 1), found["average"]
+        algorithm, average = ALGORITHMS[settings["algorithm"]], found["average"]
+        networks = settings.get("chains", 1) * algorithm.replicas
         table.add_row(
-            ALGORITHMS[settings["algorithm"]].title,
-            f"{chains} × {settings['epochs']}" if chains > 1 else str(settings["epochs"]),
+            algorithm.title,
+            f"{networks} × {settings['epochs']}" if networks > 1 else str(settings["epochs"]),
             str(found["models"]),
             f"{100 * average['accuracy']:.2f}, {average['nll']:.3f}, {average['ece']:.3f}, {average['brier']:.3f}",
             *(_pair(found["corrupted"][kind]) for kind in CORRUPTIONS),

@@ -29,6 +29,7 @@ from contourmc.targets.priors import GaussianPrior
 
 EVERY = 10  # epochs between evaluations
 BURN_IN = 0.4  # of the run, before models are averaged; with cycles, the first one
+LAST_STEP, OFTEN, SELDOM = 0.8, 2, 50  # with a learning rate that falls in steps: burn-in, models, evaluations
 CHUNK = 1000  # test images that are predicted at once
 
 
@@ -90,20 +91,23 @@ class Setting:
 
     @property
     def every(self) -> int:
-        """Epochs between evaluations."""
+        """Epochs between models that are averaged."""
         algorithm = ALGORITHMS[self.algorithm]
-        return self.epochs if algorithm.last else min(algorithm.cycle or EVERY, self.epochs)
+        usual = OFTEN if algorithm.stepwise else algorithm.cycle or EVERY
+        return self.epochs if algorithm.last else min(usual, self.epochs)
 
     @property
     def burn_in(self) -> int:
         """Epochs before models are averaged."""
-        cycle = ALGORITHMS[self.algorithm].cycle
-        return min(int(BURN_IN * self.epochs) if cycle is None else cycle, self.epochs - self.every)
+        algorithm = ALGORITHMS[self.algorithm]
+        share = LAST_STEP if algorithm.stepwise else BURN_IN
+        return min(algorithm.cycle or int(share * self.epochs), self.epochs - self.every)
 
     @property
     def evaluations(self) -> list[int]:
         """The epochs after which the model is evaluated."""
-        return sorted({*range(self.every, self.epochs + 1, self.every), self.epochs})
+        between = SELDOM if ALGORITHMS[self.algorithm].stepwise else self.every
+        return sorted({*range(between, self.epochs + 1, between), self.epochs})
 
     @property
     def image_set(self) -> ImageSet:
