@@ -18,11 +18,11 @@ import numpy as np
 from flax import linen as nn
 from jaxtyping import Array, Bool, Float
 
-from contourmc.studies.cifar.channel_sums import channel_sums
 from contourmc.studies.cifar.folding import Layout
 
 EPSILON = 1e-5
 MOMENTUM = 0.9  # of the running statistics
+WIDTH = 64  # numbers side by side that a GPU sums up well; channels are fewer
 
 
 class Normalisation(nn.Module):
@@ -56,9 +56,11 @@ def _normalised(
     x: Float[Array, "n h w _"], scale: Float[Array, " c"], bias: Float[Array, " c"], layout: Layout, rectified: bool
 ) -> tuple[Float[Array, "n h w _"], Float[Array, " c"], Float[Array, " c"]]:
     """y, and the mean and the variance of the batch, through which no gradient passes."""
+    inside = layout.inside(x)
+    wide = _masked(x.astype(jnp.float32), inside)
     count = layout.pixels(x)
-    mean, square = (total / count for total in channel_sums(lambda x: (x, x * x), (x,), (), layout))
-    variance = jnp.maximum(0.0, square - mean * mean)
+    mean = _sum(wide, layout) / count
+    variance = jnp.maximum(0.0, _sum(wide * wide, layout) / count - mean * mean)
     return _apply(x, scale, bias, mean, variance, layout, rectified), mean, variance
 
 
@@ -69,23 +71,16 @@ def _forward(x: Array, scale: Array, bias: Array, layout: Layout, rectified: boo
 
 def _backward(layout: Layout, rectified: bool, kept: tuple[Array, ...], cotangents: Any) -> tuple[Array, Array, Array]:
     x, scale, bias, mean, variance = kept
-    inverse = jax.lax.rsqrt(variance + EPSILON)
-    factor = scale * inverse
-    by_channel = mean, factor, bias - mean * factor
-
-    def terms(x: Array, gradient: Array, mean: Array, factor: Array, offset: Array) -> tuple[Array, Array]:
-        """g, and g·σx̂."""
-        if rectified:
-            gradient = jnp.where(x * factor + offset > 0, gradient, 0.0)
-        return gradient, gradient * (x - mean)
-
-    sum_bias, sum_away = channel_sums(terms, (x, cotangents[0]), by_channel, layout)
-    sum_scale, count = inverse * sum_away, layout.pixels(x)
-    wide, gradient = x.astype(jnp.float32), cotangents[0].astype(jnp.float32)
-    gradient, _ = terms(wide, gradient, *(layout.spread(each, x) for each in by_channel))
+    inside, inverse = layout.inside(x), jax.lax.rsqrt(variance + EPSILON)
+    gradient = _masked(cotangents[0].astype(jnp.float32), inside)
+    if rectified:
+        gradient = jnp.where(_apply(x, scale, bias, mean, variance, layout, False) > 0, gradient, 0.0)
+    away = x.astype(jnp.float32) - layout.spread(mean, x)
+    sum_bias, sum_scale = _sum(gradient, layout), inverse * _sum(gradient * away, layout)
+    count, factor = layout.pixels(x), scale * inverse
     by_mean, by_spread = layout.spread(sum_bias / count, x), layout.spread(inverse * sum_scale / count, x)
-    moved = layout.spread(factor, x) * (gradient - by_mean - (wide - layout.spread(mean, x)) * by_spread)
-    return _masked(moved, layout.inside(x)).astype(x.dtype), sum_scale, sum_bias
+    moved = layout.spread(factor, x) * (gradient - by_mean - away * by_spread)
+    return _masked(moved, inside).astype(x.dtype), sum_scale, sum_bias
 
 
 normalise = jax.custom_vjp(_normalised, nondiff_argnums=(3, 4))
@@ -102,3 +97,10 @@ def _apply(
 
 def _masked(x: Array, inside: Bool[np.ndarray, "h w c"] | None) -> Array:
     return x if inside is None else jnp.where(inside, x, 0.0)
+
+
+def _sum(x: Float[Array, "n h w _"], layout: Layout) -> Float[Array, " c"]:
+    """By channel, over all pixels: first of rows of 64 numbers, in which the channels recur, then of what is left."""
+    channels = layout.channels(x)
+    width = WIDTH if x.size % WIDTH == 0 and WIDTH % channels == 0 else x.shape[-1]
+    return jnp.sum(jnp.sum(x.reshape(-1, width), axis=0).reshape(-1, channels), axis=0)
