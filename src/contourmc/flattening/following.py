@@ -17,6 +17,10 @@ The bins are those of z = (ū − μ)/S. Their width Δu is not below the noise 
 which stays within 1 − b … 1 + b. So ζ = b·r·Δu / (τ·max(1, …)): it follows from the bound b, for every temperature. The
 factor r = max(0, 1 − noise/S²), with the noise that remains in ū, is the share of the variation of ū that the positions
 have caused: where there is nothing but noise, nothing is flattened.
+
+Once it flattens, σ², μ and S² are means in which the latest steps count most, m_k = m_{k−1} + γ_k·(x_k − m_{k−1}) with
+γ_k = 3/(k + 3n'), n' the steps for which what was known before counts: the first half of k steps counts an eighth. So
+the fall of energies after the learning rate has fallen does not widen the bins for the rest of the run.
 """
 
 from dataclasses import dataclass
@@ -30,6 +34,8 @@ from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import LogTheta, interpolate
 
 REACH = 3.0  # the bins end at ±3 S
+PRIOR = 5.0  # n', in units of the smoothing
+FORGETTING = 3.0  # 1: all steps count alike
 
 
 class Energies(NamedTuple):
@@ -59,7 +65,7 @@ class Following:
 
     bound: b. The gradient is multiplied by numbers between 1 − b and 1 + b.
     begin: after how many steps the flattening begins, and θ is learnt. Until then the bins follow the energies as they
-        fall in training, with a memory of a tenth as many steps; from then on μ and S are means over all steps.
+        fall in training, with a memory of a tenth as many steps.
     smoothing: n, over how many steps the energy is smoothed. A smaller n follows the position more closely, a larger
         one leaves less noise of the batches.
     bins: how many there are; all but the two outer ones lie between μ − 3S and μ + 3S.
@@ -99,9 +105,9 @@ class Following:
         last = jnp.where(first, energy, energies.last)
         smooth = last + jnp.where(first, 0.0, energies.smooth - last)
         smooth = smooth + (energy - smooth) / jnp.minimum(k, self.smoothing)
-        # Up to `begin` a memory of a tenth as many steps, so that the fall of training is forgotten; then all of them.
-        memory = max(self.smoothing, self.begin / 10)
-        gain = 1 / jnp.where(k <= self.begin, jnp.minimum(k, memory), memory + k - self.begin)
+        before = 1 / jnp.minimum(k, max(self.smoothing, self.begin / 10))
+        since = FORGETTING / (k - self.begin + FORGETTING * PRIOR * self.smoothing)
+        gain = jnp.where(k <= self.begin, before, since)
         noise = energies.noise + gain * ((energy - last) ** 2 / 2 - energies.noise)
         away = smooth - jnp.where(first, smooth, energies.mean)
         mean = smooth - away + gain * away
