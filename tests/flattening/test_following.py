@@ -61,10 +61,9 @@ def test_a_fall_just_before_the_flattening_is_forgotten():
     """Energies fall from 20,000 to 5,000 a little before or after bins begin, as with a learning rate that falls, and
     then walk with a standard deviation of 100 and a memory of 50 steps.
 
-    15,000 steps later the fall is within the first tenth of the steps that count: of its square, at most 0.1³·(1 − 0.1³)
-    · 15,000² = 2·10⁵ would be left if it took all of these; it takes none, or next to nothing. Over the last two thirds
-    there are some 100 independent values, so that S is known to 7%; the limit is three times that, and the mean over
-    all steps would give 1,500 or more.
+    15,000 steps later, steps before the fall count (350/15,150)³ = 1.2·10⁻⁵ of all, or less: of the square of 15,000
+    this is 2,800, which adds up to 14% to S, of which smoothing leaves 95. Some 100 independent values make S known to
+    7%; the limit is the two together. As a mean over all steps S would be 1,500 or more.
     """
     random = np.random.default_rng(2)
     walk = np.zeros(20_000)

@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -93,9 +94,9 @@ def test_our_records_are_read(images):
     titles = [ALGORITHMS[name].title for name in images.paper]
     for title in titles:  # every cell of the paper's table, with all seeds in one row
         assert len([row for row in rows if row.startswith(f"{title} 950 ")]) == 1
-    panel, _ = draw(images, records).axes
+    (legend,) = draw(images, records).legends
     run = {record["settings"]["algorithm"] for record in records}
-    assert len(panel.get_legend().get_texts()) == len(run)
+    assert len(legend.get_texts()) == len(run)
     console = Console(width=80, file=io.StringIO())
     console.print(make_draws_table(records))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -134,8 +135,15 @@ def test_the_table_under_shift_shows_the_records():
     assert table is not None
     columns = [list(column.cells) for column in table.columns]
     assert columns[0][0] == "M-SGD, cosine"
+    assert columns[1][columns[0].index("reSGHMC, rate 0.1")] == "2 × 100"
     record = next(record for record in records if record["settings"]["algorithm"] == "automatic")
     blur = record["results"]["corrupted"]["blur"]
     wanted = f"{20 * sum(each['accuracy'] for each in blur):.1f}, {sum(each['nll'] for each in blur) / 5:.2f}"
-    assert columns[5][columns[0].index("automatic CSGHMC")] == wanted
+    assert columns[6][columns[0].index("automatic CSGHMC")] == wanted
+    twice = deepcopy(record)  # a second seed that is wrong by 2% more often
+    twice["results"]["average"]["accuracy"] -= 0.02
+    row = make_shift_table([record, twice])
+    assert row is not None
+    expected = 100 * record["results"]["average"]["accuracy"] - 1
+    assert [next(iter(row.columns[i].cells)).split(",")[0] for i in (2, 4)] == ["2", f"{expected:.2f}"]
     assert make_shift_table([record for record in records if "corrupted" not in record["results"]]) is None

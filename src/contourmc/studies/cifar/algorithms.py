@@ -103,7 +103,7 @@ def _fast_sghmc(_: ImageSet, length: Length, annealed: bool) -> Kernel:
 def _replicas(images: ImageSet, length: Length, annealed: bool) -> Kernel:
     """SGHMC at two temperatures. Positions are exchanged if the colder energy is the higher one by 2Δu or more.
 
-    Corrected by the whole variance of their noise, energies would never be; Deng et al. (2020) choose a part of it, too.
+    With a correction by the whole variance of the energies none would be; Deng et al. (2020) choose a part of it, too.
     """
     size, cold = length.rate(0.05) / length.images, 0.01 * length.scale
     difference = 1 / cold - 1 / (HOTTER * cold)
