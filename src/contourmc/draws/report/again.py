@@ -34,7 +34,8 @@ def lines_of(samples: WeightedDraws) -> str:
     name = target.get("energy") if isinstance(target, dict) else None
     first = name if isinstance(name, str) and name.isidentifier() else "target"
     call = ["init=init", *(f"{each}={settings[each]:_}" for each in GIVEN if each in settings)]
-    lines = ["import contourmc as cm", "", f"# {first}, and init, where its chains began, are as in your own code."]
+    brought = f"{first}, average" if samples.average is not None else first
+    lines = ["import contourmc as cm", "", f"# {brought}, and init, where its chains began, are as in your own code."]
     if "per_chain_init" in settings:
         call.append("per_chain_init=True")
     if "learning_rate" in settings:
