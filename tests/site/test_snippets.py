@@ -1,4 +1,4 @@
-"""The lines on pages that are not executed when the site is built: each page's run, in order, after what they assume."""
+"""Lines on pages that the build of the site does not execute: each page's run in order, after what they assume."""
 
 import re
 from importlib.util import find_spec
@@ -60,7 +60,7 @@ batches = [(torch.randn(50, 3), torch.randint(10, (50,))) for _ in range(3)]
     "temperatures": "",
     "tuning": RUN,
 }
-FILLED = {"    ...\n    return energy, gradient": "    energy, gradient = np.sum(x**2) / 2, x\n    return energy, gradient"}
+GAP, FILLING = "    ...\n", "    energy, gradient = np.sum(x**2) / 2, x\n"  # in the function of docs/external.md
 NEEDS = {"pytorch": "torch"}
 ELSEWHERE = ("pm.Model", "state.replace")  # PyMC and Flax's TrainState: tests/pymc, tests/doors
 
@@ -91,8 +91,6 @@ def test_the_lines_of_a_page_run(page, tmp_path, monkeypatch):
     names = {"__name__": "__main__"}
     exec(COMMON + ASSUMED[page], names)
     for lines in snippets(DOCS / f"{page}.md"):
-        for gap, filling in FILLED.items():
-            lines = lines.replace(gap, filling)
         if not any(word in lines for word in ELSEWHERE):
-            exec(compile(lines, f"docs/{page}.md", "exec"), names)
+            exec(compile(lines.replace(GAP, FILLING), f"docs/{page}.md", "exec"), names)
     plt.close("all")
