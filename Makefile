@@ -32,11 +32,11 @@ lint: $(VENV)/.dev  ## ruff, pyright, and the contract of layers: imports go one
 docs: $(VENV)/.docs  ## build the site into build/docs, and run every cell of its pages; warnings are errors
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --fresh-env -b html -d build/doctrees docs build/docs
 
-docs-check: docs  ## build the site and open it in a headless Chromium, which is installed where that is possible
+docs-check: docs  ## build the site, and open it and a report in a headless Chromium, which is installed where that is possible
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
 	  { apt-get update -q && apt-get install -q -y chromium; } || { sudo -n apt-get install -q -y chromium; } || \
 	  echo "Chromium could not be installed: what needs it is skipped"
-	$(BIN)/python -m pytest tests/site
+	$(BIN)/python -m pytest tests/site tests/draws/report/test_browser.py
 
 dist: $(VENV)/.dev  ## build wheel and sdist into dist, and try the wheel in an environment of its own
 	rm -rf dist

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # tqdm's, which Num
 
 project = "contourmc"
 author = "the authors of contourmc"
-copyright = "Apache-2.0"
+copyright = "the authors of contourmc, Apache-2.0"
 version = release = contourmc.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton", "docstrings", "mathml", "repository_links"]
@@ -27,7 +28,7 @@ copybutton_prompt_is_regexp = True
 
 html_theme = "furo"
 html_title = "contourmc"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(files("ziamath.fonts") / "STIXTwoMath-Regular.ttf")]  # for formulas
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"  # the browser's own: nothing is loaded from elsewhere
 html_show_sphinx = False

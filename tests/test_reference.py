@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import inspect
 import re
 import socket
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+
+import contourmc as cm
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "reference"
@@ -76,6 +79,8 @@ def documented() -> set[str]:
 
 
 NAMES = sorted(documented() | {f"contourmc.{name}" for name in public("contourmc")})
+# Of the class that everybody uses; its properties need no example.
+METHODS = [name for name, _ in inspect.getmembers(cm.Samples, callable) if not name.startswith("_")]
 
 
 def example(name: str, names: dict) -> doctest.DocTest:
@@ -107,6 +112,16 @@ def test_examples_run_and_print_what_they_say(name, names, tmp_path, monkeypatch
     result = doctest.DocTestRunner(optionflags=OPTIONS).run(example(name, dict(names)), out=told.append)
     plt.close("all")
     assert result.failed == 0, "".join(told)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_of_samples_has_a_short_example(name, names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = inspect.getdoc(getattr(cm.Samples, name)) or ""
+    found = doctest.DocTestParser().get_doctest(text, dict(names), name, None, None)
+    told: list[str] = []
+    assert 0 < sum(each.source.count("\n") for each in found.examples) <= MOST_LINES
+    assert doctest.DocTestRunner(optionflags=OPTIONS).run(found, out=told.append).failed == 0, "".join(told)
 
 
 def test_the_example_that_has_to_come_first_in_a_process():

@@ -2,7 +2,7 @@
 
 Each is called with the steps done and a dictionary of figures, about once a second. A list of several is fine:
 
->>> watched = [cm.callbacks.jsonl("run.jsonl"), lambda step, figures: figures["loss"] < 5]
+>>> watched = [cm.callbacks.jsonl("run.jsonl"), lambda step, figures: figures["loss"] < 1000]
 >>> run = cm.sample(posterior, init=0.0, steps=2_000, kernel=cm.sgld(1e-5), on_block=watched)
 >>> run.interrupted
 False
@@ -10,7 +10,7 @@ False
 Figures are energy and multiplier, the means over the chains at the last step; steps_per_second, of all chains; loss,
 the energy by the number of observations, for posteriors on data; and, whenever they have been computed anew, those of
 the average so far: accuracy, nll, ece and best_accuracy, or rmse, nll and best_rmse. The function above ends the run,
-by returning False, once the loss is 5 or more.
+by returning False, once the loss is 1,000 or more.
 """
 
 import json

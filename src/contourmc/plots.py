@@ -126,7 +126,7 @@ def plot_trace(samples: Samples, chain: int = 0, ax: Axes | None = None) -> Axes
     low, high = np.quantile(energies, [0.0, 0.999])
     margin = 0.05 * (high - low) or 1.0
     ax.set(xlabel="step", ylabel="energy", ylim=(low - margin, high + margin))
-    ax.set_title("Energy along a chain", pad=24)
+    ax.set_title("Energy along a chain", pad=2.4 * plt.rcParams["font.size"])  # above the legend
     ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     ax.xaxis.set_major_locator(MaxNLocator(5))
     return ax

@@ -69,4 +69,4 @@ def test_tiny_runs_are_not_trusted(steps):
     kernel = cm.csgld(0.1, cm.Partition(1.5, 1.0, 50))
     run = cm.sample(ENERGY, init=0.0, steps=steps, kernel=kernel, chains=1, burn_in=0)
     assert not run.diagnose().ok
-    assert f"1 chains, {steps} draws" in str(run.diagnose())
+    assert f"1 chain, {steps} draw" in str(run.diagnose())

@@ -1,6 +1,7 @@
 """What the pages of the site say of the code is so; that what they show was executed, the build itself sees to."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,17 @@ def test_targets_of_make_exist(page):
 
 def test_versions_agree():
     assert f"\nversion: {cm.__version__}\n" in (ROOT / "CITATION.cff").read_text()
-    assert re.search(
-        rf"^## (Unreleased|{re.escape(cm.__version__)})", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
-    )
+    newest, date = re.findall(r"^## (\d\S*) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0]
+    assert newest == cm.__version__
+    assert f"\ndate-released: {date}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_supported_versions_agree():
+    """Of Python and JAX, in pyproject.toml, the README and the first page of the site."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (jax,) = [entry for entry in project["dependencies"] if entry.startswith("jax>")]
+    assert (project["requires-python"], jax) == (">=3.11,<3.14", "jax>=0.8,<0.13")
+    for page, pythons in (("README.md", "Python 3.11 to 3.13"), ("docs/start.md", "Python 3.11, 3.12 or 3.13")):
+        text = (ROOT / page).read_text().replace("\n", " ")
+        assert pythons in text
+        assert "JAX, from 0.8 up to 0.12" in text

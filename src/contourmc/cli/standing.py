@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contourmc.cli.output import console
+from contourmc.draws.exhibits.numbers import counted
 
 if TYPE_CHECKING:
     from contourmc import Samples
@@ -37,7 +38,8 @@ class Standing(NamedTuple):
     def head(self) -> str:
         """How far the run is."""
         samples, running = self.samples, "is running" if self.running else "is not running"
-        at = f"at its last checkpoint it had made {self.done:,} of {self.steps:,} steps of {samples.chains} chains"
+        chains = counted(samples.chains, "chain")
+        at = f"at its last checkpoint it had made {self.done:,} of {self.steps:,} steps of {chains}"
         return f"The run {running}; {at} ({samples.stage}), in {samples.seconds:.1f} s."
 
     @property

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from contourmc.draws import estimates
+from contourmc.draws.exhibits.numbers import counted
 from contourmc.draws.findings import Diagnosis, Finding, graded
 from contourmc.draws.flattening_checks import check_flattening
 from contourmc.draws.following_checks import check_following
@@ -33,7 +34,8 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     findings += _basins(samples)
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]
-    summary = f"{samples.chains} chains, {draws:,} draws, worth at least {worth:,.0f} independent ones."
+    size = f"{counted(samples.chains, 'chain')}, {counted(draws, 'draw')}"
+    summary = f"{size}, worth at least {worth:,.0f} independent ones."
     return Diagnosis(tuple(findings), summary)
 
 

@@ -38,15 +38,27 @@ class Samples(WeightedDraws):
     """
 
     def diagnose(self) -> Diagnosis:
-        """What a careful person checks before trusting the run, in words."""
+        """What a careful person checks before trusting the run, in words.
+
+        >>> run.diagnose().ok
+        True
+        """
         return diagnose(self)
 
     def summary(self) -> Summary:
-        """Mean, error, deviation, quantiles, effective size and R̂ of every coordinate; prints as a table."""
+        """Mean, error, deviation, quantiles, effective size and R̂ of every coordinate; prints as a table.
+
+        >>> run.summary().rows["x"].ess > 200
+        True
+        """
         return summarise(self)
 
     def modes(self) -> list[Mode]:
-        """The modes that the pilot found, each with its mass and the error of it, its minimum and the energy there."""
+        """The modes that the pilot found, each with its mass and the error of it, its minimum and the energy there.
+
+        >>> [round(float(mode.minimum)) for mode in run.modes()]
+        [-1, 1]
+        """
         return find_modes(self)
 
     def at_temperature(self, temperature: float) -> "Samples":
@@ -54,26 +66,48 @@ class Samples(WeightedDraws):
 
         For exact energies and a kernel that flattens. Raises for temperatures whose energies were not visited. U is
         the energy that was sampled: of a transformed target, with the Jacobian.
+
+        >>> print(run.at_temperature(2.0).variance() > run.variance())
+        True
         """
         return temperatures.at_temperature(self, temperature)
 
     def temperature_range(self) -> tuple[float, float]:
-        """The lowest and the highest temperature whose energies the run has visited."""
+        """The lowest and the highest temperature whose energies the run has visited.
+
+        >>> low, high = run.temperature_range()
+        >>> low < 1 < high
+        True
+        """
         return temperatures.temperature_range(self)
 
     def log_normaliser(self, temperature: float) -> LogNormaliser:
-        """log Z(T) − log Z(τ), where Z(T) = ∫e^{−U/T}dx; with its standard error."""
+        """log Z(T) − log Z(τ), where Z(T) = ∫e^{−U/T}dx; with its standard error.
+
+        >>> value, error, effective = run.log_normaliser(2.0)
+        >>> value > 5 * error
+        True
+        """
         return log_normaliser(self, temperature)
 
     def thermodynamics(self, temperatures: Sequence[float] | np.ndarray | None = None) -> Thermodynamics:
         """log Z, mean energy, heat capacity and entropy of some temperatures, with errors; prints as a table.
 
         Without temperatures, of 40 in the range that was visited.
+
+        >>> table = run.thermodynamics([1.0, 2.0])
+        >>> print(table.energy.value.round())
+        [0. 1.]
         """
         return thermodynamics(self, temperatures)
 
     def density_of_states(self) -> DensityOfStates:
-        """How much space there is at each energy, as a logarithm, by the bins of the partition; with errors."""
+        """How much space there is at each energy, as a logarithm, by the bins of the partition; with errors.
+
+        >>> states = run.density_of_states()
+        >>> states.log_density.shape == states.energies.shape
+        True
+        """
         return density_of_states(self)
 
     def log_evidence(
@@ -89,6 +123,9 @@ class Samples(WeightedDraws):
 
         For exact energies and a kernel that flattens. Warns if the reference and the draws hardly overlap. For another
         temperature: `run.at_temperature(2.0).log_evidence()`.
+
+        >>> print(f"{run.log_evidence().value:.1f}")
+        -0.3
         """
         return log_evidence(self, energy, reference, seed)
 
@@ -99,7 +136,11 @@ class Samples(WeightedDraws):
         return np.asarray(named[name])
 
     def map(self, function: Callable[[Any], Any]) -> "Samples":
-        """The same draws, as a function of a position: with the same weights, for all estimates."""
+        """The same draws, as a function of a position: with the same weights, for all estimates.
+
+        >>> run.map(lambda x: {"square": x**2}).summary().rows.keys()
+        dict_keys(['square'])
+        """
         return replace(
             self, draws=apply(function, self.positions), trajectory=self.trajectory.without_moments(), basins=None,
             target=None, unconstrained=None, labels=Labels(), view=None,
@@ -114,6 +155,9 @@ class Samples(WeightedDraws):
         Draws of all chains are resampled together, so that means agree with `mean()`, and dealt in the order of chains
         and steps. If chains count equally, each keeps its place. If weights are comparable between chains, one of large
         weight takes the places of several: ArviZ's R̂ then compares such stretches of chains.
+
+        >>> dict(run.to_arviz().posterior.sizes)
+        {'chain': 4, 'draw': 14000}
         """
         return to_arviz(self, draws, seed, log_likelihood)
 
@@ -122,6 +166,9 @@ class Samples(WeightedDraws):
 
         These are `draws`, `unconstrained`, `target_states`, `trajectory`, `basins` and `average`, as far as there are
         any; an array of the position is a variable such as `layer.bias`, or `x` for a bare array.
+
+        >>> list(run.to_xarray().children)
+        ['draws', 'trajectory', 'basins']
         """
         return storage.to_xarray(self)
 
@@ -129,6 +176,9 @@ class Samples(WeightedDraws):
         """Write `to_xarray()` to a netCDF file that xarray and other tools read; returns its path.
 
         The new file replaces one of the same name when it is complete, and not if writing fails.
+
+        >>> print(run.save("run.nc"))
+        run.nc
         """
         return storage.save(self, Path(file))
 
@@ -138,6 +188,9 @@ class Samples(WeightedDraws):
         The verdict comes first, then estimates, modes, charts, temperatures and evidence where the run has them,
         predictions, and how the run was made. Large runs show their leading coordinates and some of their draws. See
         docs/report.md.
+
+        >>> print(run.report("report.html", title="Two wells"))
+        report.html
         """
         return write_page(self, Path(file), title)
 
@@ -148,6 +201,10 @@ class Samples(WeightedDraws):
         Named tuples, and dataclasses that are pytrees, come back as such if their modules have been imported; else, as
         other classes do, as a dictionary by field name, with a warning. Model averages are in the file if they are
         predictions of this library, or `Stored`.
+
+        >>> again = cm.Samples.load(run.save("run.nc"))
+        >>> print(again.mean() == run.mean())
+        True
         """
         return cls(**storage.load(Path(file)))
 
@@ -156,6 +213,11 @@ class Samples(WeightedDraws):
         """The draws of a run with a checkpoint, from its folder, also while another process runs it.
 
         They are as of the last checkpoint. Positions stay on disk until they are used.
+
+        >>> cm.sample(energy, init=1.0, steps=2_000, checkpoint="folder")
+        Samples(4 chains × 1400 draws, Contour)
+        >>> cm.Samples.open("folder")
+        Samples(4 chains × 1400 draws, Contour)
         """
         return cls(**read_run(Path(folder)))
 

@@ -135,6 +135,9 @@ class WeightedDraws:
     def mean(self, *, by_chain: bool = False) -> Position:
         """The mean of every coordinate, from every step after burn-in; from the kept draws of large positions, and of
         those that are sampled in other coordinates.
+
+        >>> print(run.mean() < 0, run.mean(by_chain=True).shape)  # the left well is deeper
+        True (4,)
         """
         if self.trajectory.means is None:
             return self.expectation(lambda position: position, by_chain=by_chain)
@@ -142,7 +145,11 @@ class WeightedDraws:
         return whole.mean if by_chain else self._over_chains(whole.log_weight, whole.mean)
 
     def variance(self) -> Position:
-        """The variance of every coordinate, from the same steps as its mean."""
+        """The variance of every coordinate, from the same steps as its mean.
+
+        >>> print(f"{run.variance():.1f}")
+        0.8
+        """
         if self.trajectory.means is None:
             mean = self.mean()
             return self.expectation(lambda position: jax.tree.map(lambda x, m: (x - m) ** 2, position, mean))
@@ -177,6 +184,9 @@ class WeightedDraws:
         `chains`: from the spread of the chains, which also sees modes that some of them missed; the default with at
         least 4 chains. `batches`: from the stretches of the trajectory within each chain; from the correlation of the
         kept draws if there are fewer than 5 stretches.
+
+        >>> print(run.standard_error() < 0.05)
+        True
         """
         pooled = self.pooled
         by = by or ("chains" if pooled.sum() >= 4 else "batches")
@@ -201,6 +211,10 @@ class WeightedDraws:
         """The weighted mean of any function of a position, over the kept draws; with `error` also its standard error.
 
         The function may use JAX or NumPy.
+
+        >>> left, error = run.expectation(lambda x: x < 0, error=True)
+        >>> print(left > 0.5 + 5 * error)
+        True
         """
         values = jax.tree.map(_as_numbers, apply(function, self.positions))
         if by_chain:
@@ -213,7 +227,11 @@ class WeightedDraws:
         return mean, jax.tree.map(lambda leaf: estimates.standard_errors(leaf, weights), values)
 
     def quantile(self, probabilities: float | Sequence[float] | np.ndarray) -> Position:
-        """Weighted quantiles of every coordinate, over the kept draws of all chains."""
+        """Weighted quantiles of every coordinate, over the kept draws of all chains.
+
+        >>> print(run.quantile([0.05, 0.5, 0.95]).round(1))
+        [-1.2 -0.9  1.1]
+        """
         levels = np.asarray(probabilities, float)
         fine = bool(np.all((levels >= 0) & (levels <= 1)))
         require(fine, "probabilities", probabilities, "give numbers between 0 and 1")
@@ -223,7 +241,12 @@ class WeightedDraws:
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The weighted density of one number: a function of the position, or the position itself."""
+        """The weighted density of one number: a function of the position, or the position itself.
+
+        >>> density, edges = run.histogram(lambda x: x**2, bins=20)
+        >>> density.shape, edges.shape
+        ((20,), (21,))
+        """
         values = self.positions if function is None else apply(function, self.positions)
         leaves = jax.tree.leaves(values)
         single = len(leaves) == 1 and leaves[0].shape == self.energies.shape
@@ -239,6 +262,9 @@ class WeightedDraws:
         """How many independent, equally weighted draws each coordinate's mean is worth.
 
         Accounts for the weights, for the correlation along a chain, and for chains that disagree.
+
+        >>> print(run.ess() > 200)
+        True
         """
         weights = self.weights
         return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.positions)
@@ -247,6 +273,9 @@ class WeightedDraws:
         """R̂ of each coordinate, √(1 + variance between the chains' means / variance): 1 if the chains agree.
 
         NaN for a single chain, or a constant.
+
+        >>> print(run.rhat() < 1.05)
+        True
         """
         pooled = self.pooled
 
@@ -261,6 +290,9 @@ class WeightedDraws:
         """Equally weighted draws by systematic resampling, in the order of chains and steps.
 
         Unbiased: on average a draw appears count · weight times, and never differs from that by 1 or more.
+
+        >>> run.resample(1000).shape
+        (1000,)
         """
         count = require_count("count", count, 1, "ask for at least 1 draw")
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))

@@ -44,6 +44,7 @@ class Prepared:
     store: whether positions are stored.
     per_chain: whether each chain has its own target and average.
     settings: what `Samples.settings` will hold.
+    told: what it will hold besides, that says how the run was asked for, and not what it is.
     described: the target and the average as plain data.
     """
 
@@ -59,6 +60,7 @@ class Prepared:
     store: bool
     per_chain: bool
     settings: dict[str, Any]
+    told: dict[str, Any]
     described: dict[str, Any]
 
     def run(self) -> Run:
@@ -66,12 +68,12 @@ class Prepared:
         if self.kernel is None:
             return AdaptiveRun(
                 self.target, self.positions, self.keys, self.length, average=self.average, store=self.store,
-                settings=self.settings, partition=self.partition, step_size=self.step_size, view=self.view,
+                settings=self.settings | self.told, partition=self.partition, step_size=self.step_size, view=self.view,
             )  # fmt: skip
         return KernelRun(
             self.target, trace_schedules(self.kernel), self.positions, self.keys, self.length, average=self.average,
-            store=self.store, per_chain=self.per_chain, settings=self.settings | {"kernel": describe(self.kernel)},
-            view=self.view,
+            store=self.store, per_chain=self.per_chain, view=self.view,
+            settings=self.settings | self.told | {"kernel": describe(self.kernel)},
         )  # fmt: skip
 
 
@@ -143,6 +145,8 @@ def prepare(
         "steps": steps, "chains": chains, "seed": seed, "burn_in": burn_in, "thin": thin,
         "target": describe(targets[0]),
     }  # fmt: skip
+    told = {"learning_rate": describe(learning_rate)} if trained else {}
+    told |= {"per_chain_init": True} if per_chain_init else {}
     traced = [trace_target(each, one) for each in targets]
     drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
     added = [trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn) for each in averages]
@@ -159,6 +163,7 @@ def prepare(
         store=store,
         per_chain=per_chain,
         settings=settings,
+        told=told,
         described={"target": [*map(describe, targets)], "average": [*map(describe, averages)]},
     )
 

@@ -122,17 +122,20 @@ def _figure(runs: dict[str, Samples], problem: GaussianMixture, file: Path) -> N
     edges = np.linspace(-11, 9, 101)
     theta = problem.theta(PARTITION)
     run = runs["csgld"]
-    figure, axes = plt.subplots(2, 3, figsize=(15, 8), layout="constrained")
-    plots.plot_landscape(problem.energy, x[shown], theta, PARTITION, scheme="right", ax=axes[0, 0])
-    axes[0, 0].set_ylim(0, 19)
-    for axis, name, color in ((axes[0, 1], "sgld", plots.ORANGE), (axes[0, 2], "csgld", plots.BLUE)):
-        plots.plot_marginal(runs[name], density=truth, bins=edges, color=color, label="all chains", ax=axis)
-        error = np.abs(np.asarray(runs[name].mean(by_chain=True)) - problem.mean).mean()
-        axis.set_title(f"{name.upper()}: mean of x off by {error:.2f} in a chain")
-    axes[0, 1].sharey(axes[0, 2])
-    plots.plot_theta(run, theta, ax=axes[1, 0])
-    axes[1, 0].set(xlim=(PARTITION.low - 1, 40), ylim=(1e-14, 2))
-    plots.plot_energies(run, ax=axes[1, 1])
-    plots.plot_trace(run, ax=axes[1, 2])
-    figure.savefig(file, dpi=110)
+    with plt.rc_context({"font.size": 12, "axes.titlesize": 12.5}):
+        figure, axes = plt.subplots(2, 3, figsize=(13.5, 6.6), layout="constrained")
+        plots.plot_landscape(problem.energy, x[shown], theta, PARTITION, scheme="right", ax=axes[0, 0])
+        axes[0, 0].set_ylim(0, 19)
+        for axis, name, color in ((axes[0, 1], "sgld", plots.ORANGE), (axes[0, 2], "csgld", plots.BLUE)):
+            plots.plot_marginal(runs[name], density=truth, bins=edges, color=color, label="all chains", ax=axis)
+            error = np.abs(np.asarray(runs[name].mean(by_chain=True)) - problem.mean).mean()
+            axis.set_title(f"{name.upper()}: mean of x off by {error:.2f} in a chain")
+        axes[0, 1].sharey(axes[0, 2])
+        plots.plot_theta(run, theta, ax=axes[1, 0])
+        axes[1, 0].set(xlim=(PARTITION.low - 1, 40), ylim=(1e-14, 2))
+        plots.plot_energies(run, ax=axes[1, 1])
+        axes[1, 1].set_ylim(top=300)  # room for the legend
+        axes[1, 1].legend(frameon=False, loc="upper right")
+        plots.plot_trace(run, ax=axes[1, 2])
+        figure.savefig(file, dpi=110)
     plt.close(figure)

@@ -233,7 +233,9 @@ def _panels(papers: Mapping[str, Measured]) -> "Figure":
     import matplotlib.pyplot as plt
 
     x, energy = PROBLEM.grid(301, 2.8)
-    figure, axes = plt.subplots(1, 5, figsize=(20, 5), layout="constrained")
+    figure, grid = plt.subplots(2, 3, figsize=(12, 8), layout="constrained")
+    grid[1, 0].remove()
+    axes = [grid[0, 0], *grid[:, 1:].flat]
     axes[0].pcolormesh(x[..., 0], x[..., 1], np.exp(energy.min() - energy), cmap="viridis", rasterized=True)
     axes[0].set_title("truth", fontsize=15)
     for ax, (name, measured) in zip(axes[1:], papers.items(), strict=True):

@@ -100,6 +100,19 @@ def test_a_run_with_noise_on_batches(page_of):
     assert "the first 4 of 8" in by_chain.one("section", id="predictions").text
 
 
+def test_a_network_by_its_learning_rate(page_of):
+    """Its kernel was not given, and the page says what was chosen."""
+    x = np.linspace(-1.0, 1.0, 30)
+    likelihood = cm.GaussianLikelihood(lambda slope, x: slope * x, noise=0.1)
+    posterior = cm.Posterior(likelihood, cm.GaussianPrior(1.0), (x, 2 * x), batch_size=10)
+    page = page_of(cm.sample(posterior, init=0.1, steps=2000, learning_rate=1e-3))
+    chosen = page.one("section", id="automatic").text
+    assert "momentum 0.9; temperature: 0.01" in chosen
+    assert "flattening from step 800 on, with multipliers within 1 ± 0.5" in chosen
+    assert "ζ was" in chosen
+    assert page.one("p", **{"class": "facts"}).text.startswith("1 chain of 2,000 steps")
+
+
 def test_a_regression(page_of):
     random = np.random.default_rng(0)
     x = random.normal(size=(100, 1))

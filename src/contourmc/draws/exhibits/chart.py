@@ -27,7 +27,7 @@ CONFIG: dict[str, Any] = {
         "tickColor": "currentColor", "gridColor": "currentColor", "gridOpacity": 0.12, "domainOpacity": 0.4,
         "tickOpacity": 0.4, "titleFontWeight": "normal", "labelFontSize": 11, "titleFontSize": 12, "labelFlush": True,
     },
-    "axisX": {"labelOverlap": "greedy", "tickCount": 6},
+    "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "tickCount": 6},
     "legend": {
         "labelColor": "currentColor", "orient": "top", "title": None, "labelFontSize": 12, "labelLimit": 260,
         "columns": 3, "symbolStrokeWidth": 3, "symbolOpacity": 1,

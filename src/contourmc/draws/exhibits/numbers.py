@@ -36,6 +36,11 @@ def shown(cell: str | int | float) -> str:
     return f"{cell:,.{decimals}f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """1 chain, 8 chains."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def digits_of(values: Any) -> int:
     """How many significant digits tell some numbers apart, however far they are from 0."""
     numbers = np.ravel(np.asarray(values, float))

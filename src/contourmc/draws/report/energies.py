@@ -4,7 +4,7 @@ import numpy as np
 
 from contourmc.draws.energy_histogram import energy_histogram
 from contourmc.draws.exhibits.chart import BLUE, GREY, ORANGE, PALETTE, Axis, Chart, Layer
-from contourmc.draws.exhibits.numbers import Measured, shown
+from contourmc.draws.exhibits.numbers import Measured, counted, shown
 from contourmc.draws.flattening_checks import round_trips
 from contourmc.draws.report.section import Section
 from contourmc.draws.weighted import WeightedDraws
@@ -68,8 +68,9 @@ def _walk(samples: WeightedDraws) -> Chart:
     ]
     trips = round_trips(samples)
     uphill = float(np.mean(samples.multipliers < 0))
-    caption = f"Energy along {len(layers)} of {samples.chains:,} chains, {len(shown)} of {draws:,} draws each. From low"
-    caption += f" to high energies and back: {trips.mean():.0f} times a chain on average, {trips.min()} at least."
+    caption = f"Energy along {len(layers)} of {counted(samples.chains, 'chain')}, {len(shown)} of {draws:,} draws each."
+    caption += f" From low to high energies and back: {trips.mean():.0f} times a chain on average, {trips.min()} at"
+    caption += " least."
     caption += f" The drift was uphill at {uphill:.0%} of the draws." if samples.flattening is not None else ""
     return Chart("Energy along the chains", caption, Axis("step"), Axis("energy"), layers, wide=True)
 
@@ -98,7 +99,8 @@ def _flattening(samples: WeightedDraws) -> list[Chart]:
     columns = {"x": edges, "x2": edges + partition.width, "y": shares, "y2": np.zeros(partition.bins)}
     bars = {name: column[shown] for name, column in columns.items()}
     caption = f"Share of all steps that began in each bin: {shares.max():.1%} in the fullest;"
-    caption += f" {int(np.sum(counts == 0))} of {partition.bins} bins were never visited."
+    never = int(np.sum(counts == 0))
+    caption += f" {never} of {partition.bins} bins were never visited." if never else " every bin was visited."
     charts.append(
         Chart("Visits", caption, energy, Axis("share of steps", zero=True), [Layer("bars", bars, "all chains")])
     )

@@ -20,6 +20,8 @@ SETTINGS = 100  # the most rows
 def automatic_section(samples: WeightedDraws) -> Section:
     """What the run chose by itself."""
     chosen, partition = samples.settings.get("automatic"), samples.partition
+    if "learning_rate" in samples.settings:
+        return Section("automatic", "Chosen automatically", notes=_training(samples.settings))
     if chosen is None:
         return Section("automatic", "Chosen automatically", ["Nothing: the kernel was given with all its settings."])
     notes = []
@@ -44,6 +46,22 @@ def automatic_section(samples: WeightedDraws) -> Section:
         )
     notes += [f"On the way: {change}." for change in chosen["changes"]]
     return Section("automatic", "Chosen automatically", notes=notes or ["Nothing yet: the run ended in its pilot."])
+
+
+def _training(settings: dict[str, Any]) -> list[str]:
+    """What follows from a learning rate."""
+    dynamics, following = settings["kernel"]["dynamics"], settings["kernel"]["following"]
+    temperature = dynamics["temperature"] if isinstance(dynamics["temperature"], float) else "a schedule"
+    notes = [
+        f"The kernel: contour SGHMC by the learning rate, with momentum {dynamics['momentum']:g}; temperature:"
+        f" {temperature}.",
+        f"{following['bins']} bins that follow the energies, smoothed over {following['smoothing']} steps; flattening"
+        f" from step {following['begin']:,} on, with multipliers within 1 ± {following['bound']:g}.",
+    ]
+    found = settings.get("following", {})
+    if "zeta" in found:
+        notes.append(f"At the end the bins were {found['width']:.3g} wide, and ζ was {found['zeta']:.3g}.")
+    return notes
 
 
 def settings_section(samples: WeightedDraws) -> Section:

@@ -8,7 +8,7 @@ from typing import Any
 from contourmc._core.extras import import_extra
 from contourmc._core.versions import version_of
 from contourmc.draws.exhibits.chart import CONFIG
-from contourmc.draws.exhibits.numbers import shown
+from contourmc.draws.exhibits.numbers import counted, shown
 from contourmc.draws.report.distributions import distribution_sections
 from contourmc.draws.report.energies import energies_section
 from contourmc.draws.report.escaping import script_hash, script_json
@@ -88,7 +88,7 @@ def _title(samples: WeightedDraws) -> str:
 def _facts(samples: WeightedDraws) -> list[str]:
     marks = samples.trajectory.steps
     steps = int(marks[-1]) if len(marks) else 0
-    facts = [f"{samples.chains:,} chains of {steps:,} steps", f"{samples.energies.size:,} draws"]
+    facts = [f"{counted(samples.chains, 'chain')} of {steps:,} steps", counted(samples.energies.size, "draw")]
     if "seed" in samples.settings:
         facts.append(f"seed {samples.settings['seed']}")
     facts.append(f"{samples.seconds:.1f} s")

@@ -17,13 +17,13 @@ def draw_figure(methods: dict[str, Method]) -> "Figure":
     from contourmc import plots
 
     with plt.rc_context({"font.size": 13, "legend.fontsize": 11.5, "axes.titlesize": 14}):
-        figure, axes = plt.subplots(1, 3, figsize=(19, 6), layout="constrained")
+        figure, axes = plt.subplot_mosaic("ab\ncc", figsize=(13, 11), layout="constrained")
         x = np.linspace(-11, 9, 4001)
-        plots.plot_landscape(PROBLEM.energy, x, PROBLEM.theta(PAPERS), PAPERS, zetas=ZETAS, scheme="left", ax=axes[0])
-        axes[0].legend(frameon=False, ncols=2, loc="upper center")
-        axes[0].set(ylim=(0, 18), title="(a) Original and trial energies")
-        _draw_theta(methods, axes[1])
-        _draw_errors(methods, axes[2])
+        plots.plot_landscape(PROBLEM.energy, x, PROBLEM.theta(PAPERS), PAPERS, zetas=ZETAS, scheme="left", ax=axes["a"])
+        axes["a"].legend(frameon=False, ncols=2, loc="upper center")
+        axes["a"].set(ylim=(0, 18), title="(a) Original and trial energies")
+        _draw_theta(methods, axes["b"])
+        _draw_errors(methods, axes["c"])
     return figure
 
 
