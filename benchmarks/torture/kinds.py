@@ -68,9 +68,11 @@ def posterior(**options: Any) -> cm.Posterior:
     return cm.Posterior(log_prior=log_prior, batch_size=BATCH, **given)
 
 
-def of_posterior(target: Any, checkpoint: Path | None, steps: int = 60_000, **options: Any) -> cm.Samples:
+def of_posterior(
+    target: Any, checkpoint: Path | None, steps: int = 60_000, kernel: cm.Kernel = KERNEL, **options: Any
+) -> cm.Samples:
     return cm.sample(
-        target, init=START, steps=int(SHARE * steps), kernel=KERNEL, chains=2, thin=20, seed=5, checkpoint=checkpoint,
+        target, init=START, steps=int(SHARE * steps), kernel=kernel, chains=2, thin=20, seed=5, checkpoint=checkpoint,
         checkpoint_every=EVERY, **options,
     )  # fmt: skip
 
@@ -116,6 +118,12 @@ def trained(checkpoint: Path | None) -> cm.Samples:
 
 def stateful(checkpoint: Path | None) -> cm.Samples:
     return of_posterior(posterior(log_likelihood=with_state, state=np.zeros(3, np.float32)), checkpoint)
+
+
+def exchanging_states(checkpoint: Path | None) -> cm.Samples:
+    kernel = cm.replica_exchange(cm.sghmc(2e-4, 1.0), cm.sghmc(2e-4, 3.0))
+    target = posterior(log_likelihood=with_state, state=np.zeros(3, np.float32))
+    return of_posterior(target, checkpoint, steps=30_000, kernel=kernel)
 
 
 def snapshots(checkpoint: Path | None) -> cm.Samples:
@@ -182,6 +190,7 @@ KINDS: dict[str, Run] = {
     "average": averaged,
     "a learning rate": trained,
     "state": stateful,
+    "states of replicas": exchanging_states,
     "snapshots": snapshots,
     "memory-mapped data": mapped,
     "list of targets": several,

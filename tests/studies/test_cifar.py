@@ -278,6 +278,31 @@ def test_evaluations_and_averages_are_where_they_should_be(folder, monkeypatch):
     assert average.tempering == 0
 
 
+def test_a_learning_rate_falls_in_steps_and_many_late_models_count():
+    setting = Setting("stepwise-automatic", epochs=500, batch_size=500)
+    assert (setting.burn_in, setting.every, setting.evaluations) == (400, 2, [*range(50, 501, 50)])
+    plain = Setting("stepwise-sghmc", epochs=500, batch_size=500, learning_rate=0.2)
+    steps = jnp.array([1, 25_000, 25_001, 37_500, 37_501, 50_000])  # 100 an epoch
+    rates = [ALGORITHMS[each.algorithm].how(CIFAR100, each.length) for each in (setting, plain)]
+    expected = 0.1 * np.array([1, 1, 0.2, 0.2, 0.04, 0.04])
+    np.testing.assert_allclose(evaluate(rates[0]["learning_rate"], steps), expected, rtol=1e-5)
+    np.testing.assert_allclose(evaluate(rates[1]["kernel"].step_size, steps), 2 * expected / 50_000, rtol=1e-5)
+
+
+def test_replicas_of_a_network_with_batch_norm(folder, monkeypatch):
+    """The second is ten times as hot, and they exchange positions if the colder one is higher by 2Δu or more."""
+    monkeypatch.setattr(training, "EVERY", 2)
+    kernel = ALGORITHMS["resghmc"].how(CIFAR100, Length(50_000, 10, 50))["kernel"]
+    cold, hot = kernel.dynamics
+    assert hot.temperature == pytest.approx(10 * cold.temperature)
+    limit = (1 / cold.temperature - 1 / hot.temperature) * kernel.energy_variance
+    assert limit == pytest.approx(2 * CIFAR100.width)
+    setting = Setting("resghmc", epochs=4, batch_size=50, images=500, depth=1, precision="float32", dataset="cifar100")
+    record = train(setting, cifar100(folder), lambda record: None)
+    assert record["results"]["models"] == 1
+    assert np.isfinite(record["results"]["average"]["nll"])
+
+
 def test_colours_are_learnt(folder, monkeypatch):
     """Ten colours, 200 steps of ten images each: well above the 10% of chance, in points and in the average."""
     monkeypatch.setattr(training, "EVERY", 2)
