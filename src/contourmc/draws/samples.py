@@ -28,7 +28,7 @@ from contourmc.targets.view import Labels
 
 @dataclass(frozen=True)
 class Samples(WeightedDraws):
-    """The result of a run: its weighted draws, and what is estimated from them (see `WeightedDraws`).
+    """The result of a run: its weighted draws, and what is estimated from them.
 
     >>> run
     Samples(4 chains × 14000 draws, Contour)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +13,21 @@ from jaxtyping import Array, Float
 
 from contourmc._core import mesh
 from contourmc._core.layout import Layout, layout_of
-from contourmc._core.processes import joined_rows, largest, own, own_rows, whole
+from contourmc._core.processes import joined_rows, own, own_rows, whole
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
-from contourmc.data.data_error import ElsewhereError, HostError
+from contourmc.data.data_error import HostError
 from contourmc.draws.samples import Samples
 from contourmc.engine.groups import grouped, no_draws, start_chains, threads
 from contourmc.engine.kept_draws import KeptDraws
 from contourmc.engine.length import Length
-from contourmc.engine.loop import Segment, Span, compile_segment
+from contourmc.engine.loop import Segment, Span
 from contourmc.engine.pace import Pace
 from contourmc.engine.plan import is_large, make_plan
+from contourmc.engine.programs import Programs
 from contourmc.engine.recorder import note_on, read_mark, trajectory_of
 from contourmc.engine.run import Run
-from contourmc.engine.state import Chain, Draws, RunState, first_failure, gather, joined
+from contourmc.engine.state import Draws, RunState, first_failure, gather, joined
 from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
@@ -90,12 +90,9 @@ class KernelRun(Run):
         self.length, self.settings, self.view = length, {} if settings is None else settings, view
         self.compile_seconds = self.seconds = 0.0
         self._pace = Pace(plan)
-        self._compiled: list[Any] | None = None
-        self._on_devices: Any = None  # what the program takes besides the chains
+        self._programs = Programs(target, kernel, average, plan)
         self._kept = KeptDraws(length, self._as_positions, view)
-        arguments = as_arguments(kernel)
-        chains = start_chains(plan.build, target, arguments, keys, positions, average, kernel_state)
-        self._arguments = mesh.copy(plan.build.mesh, arguments)
+        chains = start_chains(plan.build, target, as_arguments(kernel), keys, positions, average, kernel_state)
         groups = grouped(plan.build, chains)
         none = jax.tree.map(own_rows, no_draws(target, kernel, plan.build, groups))
         self._state = RunState(0, groups, (none,), (), None)
@@ -137,14 +134,14 @@ class KernelRun(Run):
 
     def advance_to(self, step: int, report: Report | None) -> None:
         began, compiled_before = time.perf_counter(), self.compile_seconds
-        if report is not None and self._compiled is None:
+        if report is not None and not self._programs.ready:
             report("sampling", self.length.steps_before + self._state.step, COMPILING)
         try:
-            programs = self._programs()
+            self._compile()
             self.compile_seconds += time.perf_counter() - began
             with ThreadPoolExecutor(threads(self._state.groups)) as pool, self.target.reading():
                 while self._state.step < step and self._state.failure is None:
-                    self._advance(programs, pool, self._pace.segment_end(self._state.step, step))
+                    self._advance(pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
                         count = self.length.steps_before + self._state.step
                         loss = None if self.target.exact else self.figures().get("loss")
@@ -230,91 +227,44 @@ class KernelRun(Run):
             return None
         return self.target.target if isinstance(self.target, VectorTarget) else self.target
 
-    def _programs(self) -> list[Any]:
-        """The compiled program for each group of chains; groups of the same size share one.
+    def _compile(self) -> None:
+        plan, self._state = self._programs.compile(self.plan, self._state)
+        if plan is not self.plan:
+            self.plan, self._pace = plan, Pace(plan)
 
-        If the compiler refuses to make a single kernel of a block, all chains become a vector.
-        """
-        if self._compiled is None:
-            programs = [self._compile(group) for group in self._state.groups]
-            if programs[0] is None:
-                self.plan = replace(self.plan, build=replace(self.plan.build, fuse=False))
-                self._pace = Pace(self.plan)
-                self._state = self._state._replace(groups=(self._state.chains,))
-                programs = [self._compile(self._state.chains)]
-            self._compiled = programs
-        return self._compiled
-
-    def _compile(self, group: Chain) -> Any:
-        target, average = self._dealt_arguments()
-        return compile_segment(target, self._arguments, self.plan, group, average)
-
-    def _advance(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> None:
+    def _advance(self, pool: ThreadPoolExecutor, last: int) -> None:
         """Make the segment that ends with step `last`; if the host cannot give what a step needs, up to that step."""
         try:
-            self._state = self._advanced(programs, pool, last)
+            self._state = self._advanced(pool, last)
         except HostError as error:
             if self._state.step < error.step - 1:
-                self._state = self._advanced(programs, pool, error.step - 1)
+                self._state = self._advanced(pool, error.step - 1)
             if self._state.failure is None:
                 raise
 
-    def _advanced(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> RunState:
+    def _advanced(self, pool: ThreadPoolExecutor, last: int) -> RunState:
         """The state after the segment that ends with step `last`; or, if a number is not finite on the way, the state
         just before that step, marked as failed.
         """
         state, began = self._state, time.perf_counter()
-        parts = self._segments(programs, pool, last)
+        parts = self._segments(pool, last)
         bad_steps = gather(tuple(part.chains for part in parts), lambda chain: chain.health.bad_step)
         bad = bool(np.any(bad_steps))
         if bad:
             last = int(np.min(bad_steps[bad_steps > 0])) - 1
             if last <= state.step:
                 return state._replace(failure=first_failure(bad_steps, state.groups))
-            parts = self._segments(programs, pool, last)
+            parts = self._segments(pool, last)
         self._pace.measured(last - state.step, time.perf_counter() - began)
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
         failure = first_failure(bad_steps, groups) if bad else None
         return RunState(last, groups, (*state.draws, *self._new_draws(parts, last)), marks, failure, state.stored)
 
-    def _segments(self, programs: list[Any], pool: ThreadPoolExecutor, last: int) -> list[Segment]:
+    def _segments(self, pool: ThreadPoolExecutor, last: int) -> list[Segment]:
         """One call of the compiled program for each group of chains."""
-        state = self._state
-        numbers = state.step + 1, last, self.length.burn_in, self.plan.thin, self.plan.stretch
-        span = Span(*np.array(numbers, np.int32))
-
-        target, average = self._dealt_arguments()
-
-        def call(program: Any, group: Chain) -> Segment:
-            return jax.block_until_ready(program(target, self._arguments, group, span, average))
-
-        parts = list(pool.map(call, programs, state.groups))
-        self._raise_together(state.step // self.plan.build.block * self.plan.build.block)
-        return parts
-
-    def _raise_together(self, step: int) -> None:
-        """Raise the error if the host could not give what a step needs, in all processes, with the first such step."""
-        failure = None
-        try:
-            self.target.after(step)
-        except HostError as error:
-            failure = error
-        never = 2**31 - 1
-        first = -largest(-(never if failure is None else failure.step))
-        if first < never:
-            failure = failure or ElsewhereError("another process of the run could not get its data or energies")
-            failure.step = first
-            raise failure
-
-    def _dealt_arguments(self) -> tuple[Target, Average | None]:
-        """Target and average, on the devices that need them."""
-        if self._on_devices is None:
-            # Here, since threads do not share this one's JAX configuration, by which arrays of NumPy are converted.
-            given = jax.tree.map(jnp.asarray, (self.target, self.average))
-            build = self.plan.build
-            self._on_devices = (mesh.deal if build.per_chain else mesh.copy)(build.mesh, given)
-        return self._on_devices
+        numbers = self._state.step + 1, last, self.length.burn_in, self.plan.thin, self.plan.stretch
+        return self._programs.call(pool, self.plan, self._state.groups, Span(*np.array(numbers, np.int32)))
 
     def _new_draws(self, parts: list[Segment], last: int) -> list[Draws]:
         """The complete draws of a segment, of the chains of this process, on the host; empty if there are none."""
