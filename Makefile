@@ -20,8 +20,9 @@ test: lint  ## lint, type check and run all tests
 
 test-doors: $(VENV)/.doors  ## install PyTorch and PyMC too, and test the doors to them
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests/doors tests/torch tests/pymc \
-	  'tests/test_examples.py::test_a_mixture_of_a_modelling_language[pymc]' tests/targets/test_external.py \
-	  tests/test_reference.py
+	  'tests/test_examples.py::test_a_mixture_of_a_modelling_language[pymc]'
+	$(BIN)/python -m pytest tests/targets/test_external.py tests/test_reference.py tests/site/test_snippets.py \
+	  -k "torch or pymc"
 
 lint: $(VENV)/.dev  ## ruff, pyright, and the contract of layers: imports go one way only
 	$(BIN)/ruff check .

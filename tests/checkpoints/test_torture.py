@@ -23,14 +23,14 @@ def _prepared(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["automatic", "average", "loader with a state"])
 def test_runs_that_are_killed_end_as_if_they_had_not_been(kind, tmp_path):
-    """Four kills for each of three kinds; the other kinds are killed by `make torture`."""
+    """Two kills for each of three kinds; the other kinds are killed by `make torture`."""
     random, kills = np.random.default_rng(0), 0
     whole = digest(kinds.KINDS[kind](None))
-    while kills < 4:
-        trial = tortured(kind, tmp_path / f"run-{kills}", 4 - kills, random, SHARE)
+    while kills < 2:
+        trial = tortured(kind, tmp_path / f"run-{kills}", 2 - kills, random, SHARE)
         assert trial.digest == whole
         kills += trial.kills
-    assert kills == 4
+    assert kills == 2
 
 
 def test_a_checkpoint_that_forgets_the_average_is_found_out(tmp_path):
