@@ -18,9 +18,9 @@ which stays within 1 − b … 1 + b. So ζ = b·r·Δu / (τ·max(1, …)): it 
 factor r = max(0, 1 − noise/S²), with the noise that remains in ū, is the share of the variation of ū that the positions
 have caused: where there is nothing but noise, nothing is flattened.
 
-Once it flattens, σ², μ and S² are means in which the latest steps count most, m_k = m_{k−1} + γ_k·(x_k − m_{k−1}) with
-γ_k = 3/(k + 3n'), n' the steps for which what was known before counts: the first half of k steps counts an eighth. So
-the fall of energies after the learning rate has fallen does not widen the bins for the rest of the run.
+Once it flattens, σ², μ and S² are means in which the latest steps count most: k steps later the next one counts
+γ = 3/(k + 3n'), and what was known before counts as n' steps. Of all steps the first half then counts an eighth, so
+that the fall of energies after a fall of the learning rate does not widen the bins for the rest of the run.
 """
 
 from dataclasses import dataclass
