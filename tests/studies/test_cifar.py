@@ -1,35 +1,24 @@
-"""The CIFAR pipeline: data sets, network, augmentation, algorithms, and a small run from the command line."""
+"""The CIFAR pipeline: small runs on data of the official layouts, from the command line and in Python."""
 
 import json
 import pickle
-from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import linen as nn
 from typer.testing import CliRunner
 
-import contourmc as cm
 from contourmc._core.progress import Progress
 from contourmc.cli.main import app
-from contourmc.kernels.schedules import evaluate
 from contourmc.studies.cifar import training
-from contourmc.studies.cifar.algorithms import ALGORITHMS, Length
-from contourmc.studies.cifar.augmentation import Augmentation
-from contourmc.studies.cifar.folding import Layout
-from contourmc.studies.cifar.network import ImageLikelihood, ResNet
-from contourmc.studies.cifar.normalisation import Normalisation
+from contourmc.studies.cifar.network import ImageLikelihood
 from contourmc.studies.cifar.records import set_of
-from contourmc.studies.cifar.sets import CIFAR10, CIFAR100, SETS
+from contourmc.studies.cifar.sets import SETS
 from contourmc.studies.cifar.shifts import plain_test
 from contourmc.studies.cifar.training import Setting, prepare, train
 from contourmc.studies.datasets import cifar10, cifar100
 
 RANDOM = np.random.default_rng(0)
-IMAGES = jnp.asarray(RANDOM.integers(0, 256, (8, 32, 32, 3)), jnp.uint8)
-LABELS = jnp.arange(8)
 
 
 def call(*words: str):
@@ -53,120 +42,6 @@ def folder(tmp_path_factory):
     write(10, "cifar-10-batches-py", b"labels", batches)
     write(100, "cifar-100-python", b"fine_labels", {"train": 500, "test": 100})
     return root
-
-
-def test_the_network_has_the_size_of_resnet_20():
-    params, _ = jax.eval_shape(ImageLikelihood(ResNet()).init, jax.random.key(0))
-    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 269_722
-    params, _ = jax.eval_shape(ImageLikelihood(ResNet(classes=100)).init, jax.random.key(0))
-    assert sum(leaf.size for leaf in jax.tree.leaves(params)) == 269_722 + 90 * 65
-
-
-def test_folded_images_give_the_same_function():
-    """Likelihoods, gradients and statistics agree to rounding: some 1e-6 after eight layers in float32."""
-    plain, folded = (ImageLikelihood(ResNet(1, jnp.float32, folded)) for folded in (False, True))
-    params, statistics = jax.jit(plain.init)(jax.random.key(0))
-
-    def evaluate_both(likelihood):
-        def total(params):
-            log_likelihoods, new = likelihood(params, statistics, (IMAGES, LABELS))
-            return jnp.sum(log_likelihoods), new
-
-        return jax.jit(jax.value_and_grad(total, has_aux=True))(params)
-
-    results = evaluate_both(plain), evaluate_both(folded)
-    for one, two in zip(*map(jax.tree.leaves, results), strict=True):
-        np.testing.assert_allclose(one, two, atol=3e-5 * np.abs(one).max())
-    logits = [jax.jit(likelihood.predict)(params, statistics, IMAGES) for likelihood in (plain, folded)]
-    np.testing.assert_allclose(*logits, atol=1e-4)
-
-
-def test_a_learning_rate_of_ones_own():
-    """It takes the place of that of the algorithm, is in the name of the record, and must be above 0."""
-    usual, own = Setting("cosine", epochs=2), Setting("cosine", epochs=2, learning_rate=0.25)
-    highest = [ALGORITHMS["cosine"].how(CIFAR10, each.length)["kernel"].step_size.value for each in (usual, own)]
-    np.testing.assert_allclose(highest, [0.5 / 50_000, 0.25 / 50_000])
-    assert own.name == "cosine-2-epochs-learning-rate-0.25-seed-0"
-    with pytest.raises(ValueError, match=r"learning_rate.*above 0"):
-        Setting("cosine", learning_rate=0.0)
-
-
-@pytest.mark.parametrize("rectified", [False, True])
-def test_normalisation_is_that_of_flax(rectified):
-    """Values, gradients and running statistics, to rounding; Flax differentiates the formula by itself."""
-    x = 3 + 2 * jax.random.normal(jax.random.key(0), (6, 8, 8, 16))
-    wanted = jax.random.normal(jax.random.key(1), x.shape)
-    ours = Normalisation(Layout.PLAIN, True, jnp.float32, rectified)
-    flax = nn.BatchNorm(use_running_average=False, momentum=0.9)
-    learnt = {"scale": jnp.linspace(0.5, 2.0, 16), "bias": jnp.linspace(-1.0, 1.0, 16)}
-
-    def evaluated(module, finish):
-        def total(params, x):
-            start = module.init(jax.random.key(0), x)["batch_stats"]
-            y, new = module.apply({"params": params, "batch_stats": start}, x, mutable=["batch_stats"])
-            return jnp.sum(wanted * finish(y)), new["batch_stats"]
-
-        return jax.jit(jax.value_and_grad(total, argnums=(0, 1), has_aux=True))(learnt, x)
-
-    results = evaluated(ours, lambda y: y), evaluated(flax, nn.relu if rectified else lambda y: y)
-    for one, two in zip(*map(jax.tree.leaves, results), strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-5 * np.abs(two).max())
-
-
-def test_augmentation_shifts_mirrors_and_erases():
-    image = np.zeros((32, 32, 3), np.uint8)
-    image[10:20, 5] = 200  # a line left of the middle
-    batch = jnp.asarray(np.repeat(image[None], 500, axis=0)), np.zeros(500)
-
-    def augmented(**switches):
-        choice = Augmentation(**{"crop": False, "flip": False, "erase": False} | switches)
-        return np.asarray(choice(jax.random.key(0), batch)[0])
-
-    np.testing.assert_array_equal(augmented(), batch[0])
-    flipped = augmented(flip=True)[:, 10, 26, 0] == 200
-    assert 200 < flipped.sum() < 300  # half of 500, within 4.5 standard deviations
-    np.testing.assert_array_equal(augmented(flip=True)[flipped][:, :, ::-1], batch[0][flipped])
-    rows, columns = (np.argmax(augmented(crop=True)[..., 0].max(axis=axis), axis=1) for axis in (2, 1))
-    assert set(rows) == set(range(6, 15))
-    assert set(columns) == set(range(1, 10))
-    blank = jnp.zeros((2000, 32, 32, 3), jnp.uint8), np.zeros(2000)
-    share = (np.asarray(Augmentation(False, False, True)(jax.random.key(0), blank)[0])[..., 0] > 0).mean(axis=(1, 2))
-    assert 900 < (share > 0).sum() < 1100  # half of 2,000, within 4.5 standard deviations
-    assert share[share > 0].min() > 0.01
-    assert share.max() < 0.45
-    assert abs(share[share > 0].mean() - 0.21) < 0.02  # the mean of 2% to 40%
-    painted = np.asarray(Augmentation(False, False, True, CIFAR100.mean)(jax.random.key(0), blank)[0])
-    assert set(map(tuple, painted.reshape(-1, 3))) == {(0, 0, 0), (129, 124, 112)}
-
-
-def test_settings_are_those_of_the_paper():
-    length = Length(images=50_000, epochs=1000, steps_per_epoch=50)
-    kernel = ALGORITHMS["csghmc"].how(CIFAR10, length)["kernel"]
-    assert kernel.dynamics.step_size == 2e-7
-    assert kernel.dynamics.temperature == 0.01
-    assert (kernel.partition.width, kernel.partition.bins, kernel.zeta) == (1000.0, 200, 1e6)
-    hundred = ALGORITHMS["csghmc"].how(CIFAR100, length)["kernel"]
-    assert hundred == replace(kernel, partition=replace(kernel.partition, width=5000.0), zeta=3e6)
-    assert length.precision == 25.0
-    annealed = ALGORITHMS["sacsghmc"].how(CIFAR10, length)["kernel"].dynamics
-    steps = jnp.array([1, 50, 51, 401 * 50, 401 * 50 + 1, 1000 * 50])  # first and last ones of epochs
-    expected = 2e-6 * 1.01 ** -np.array([0, 0, 0, 0, 1.0, 599])
-    np.testing.assert_allclose(evaluate(annealed.step_size, steps), expected, rtol=1e-4)
-    cooled = 0.01 * 1.01 ** -np.array([0, 0, 1.0, 400, 401, 999])
-    np.testing.assert_allclose(evaluate(annealed.temperature, steps), cooled, rtol=1e-4)
-    assert ALGORITHMS["m-sgd"].how(CIFAR10, length)["kernel"].temperature == 0
-    assert ALGORITHMS["sasghmc"].how(CIFAR100, length)["kernel"] == annealed
-    assert kernel.dynamics.momentum == annealed.momentum == 0.9
-    assert (kernel.rule, kernel.scheme, kernel.weights) == (cm.Biased(rho=1.0), "left", "step")
-    np.testing.assert_allclose(evaluate(kernel.omega, steps), 10 / (steps**0.75 + 1000), rtol=1e-5)
-
-
-def test_fewer_images_keep_the_dynamics():
-    """ε·U, ε·τ and Δu per image do not depend on the number of images."""
-    whole, part = (ALGORITHMS["csghmc"].how(CIFAR10, Length(n, 10, 5))["kernel"] for n in (50_000, 500))
-    assert part.dynamics.step_size == pytest.approx(100 * whole.dynamics.step_size)
-    assert part.dynamics.temperature == pytest.approx(whole.dynamics.temperature / 100)
-    assert part.partition.width == pytest.approx(whole.partition.width / 100)
 
 
 def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
@@ -276,26 +151,6 @@ def test_evaluations_and_averages_are_where_they_should_be(folder, monkeypatch):
     assert [settings[name] for name in ("steps", "burn_in", "thin", "chains", "store")] == [60, 24, 20, 1, False]
     assert average.targets.shape == (20,)
     assert average.tempering == 0
-
-
-def test_a_learning_rate_falls_in_steps_and_many_late_models_count():
-    setting = Setting("stepwise-automatic", epochs=500, batch_size=500)
-    assert (setting.burn_in, setting.every, setting.evaluations) == (400, 2, [*range(50, 501, 50)])
-    plain = Setting("stepwise-sghmc", epochs=500, batch_size=500, learning_rate=0.2)
-    steps = jnp.array([1, 25_000, 25_001, 37_500, 37_501, 50_000])  # 100 an epoch
-    rates = [ALGORITHMS[each.algorithm].how(CIFAR100, each.length) for each in (setting, plain)]
-    expected = 0.1 * np.array([1, 1, 0.2, 0.2, 0.04, 0.04])
-    np.testing.assert_allclose(evaluate(rates[0]["learning_rate"], steps), expected, rtol=1e-5)
-    np.testing.assert_allclose(evaluate(rates[1]["kernel"].step_size, steps), 2 * expected / 50_000, rtol=1e-5)
-
-
-def test_replicas_are_exchanged_if_the_colder_one_is_higher():
-    """By 2Δu or more; the second is ten times as hot."""
-    kernel = ALGORITHMS["resghmc"].how(CIFAR100, Length(50_000, 10, 50))["kernel"]
-    cold, hot = kernel.dynamics
-    assert hot.temperature == pytest.approx(10 * cold.temperature)
-    limit = (1 / cold.temperature - 1 / hot.temperature) * kernel.energy_variance
-    assert limit == pytest.approx(2 * CIFAR100.width)
 
 
 def test_colours_are_learnt(folder, monkeypatch):

@@ -36,9 +36,8 @@ def _row(group: list[Record]) -> list[str]:
     settings, results = group[0]["settings"], [record["results"] for record in group]
     algorithm, rate = ALGORITHMS[settings["algorithm"]], settings.get("learning_rate")
     networks = settings.get("chains", 1) * algorithm.replicas
-    digits = {"nll": 3, "ece": 3, "brier": 3}
     test = [mean_of([100 * one["average"]["accuracy"] for one in results], 2, error=False)]
-    test += [mean_of([one["average"][name] for one in results], n, error=False) for name, n in digits.items()]
+    test += [mean_of([one["average"][name] for one in results], 3, error=False) for name in ("nll", "ece", "brier")]
     return [
         algorithm.title if rate is None else f"{algorithm.title}, rate {rate:g}",
         f"{networks} × {settings['epochs']}" if networks > 1 else str(settings["epochs"]),
