@@ -132,7 +132,14 @@ def import_writers() -> None:
 
 
 def _orbax() -> Any:
-    logging.getLogger("absl").setLevel(logging.ERROR)  # or Orbax tells about every checkpoint
     import orbax.checkpoint
 
+    logging.getLogger("absl").addFilter(_not_of_orbax)
     return orbax.checkpoint
+
+
+def _not_of_orbax(record: logging.LogRecord) -> bool:
+    """False for what Orbax logs: every checkpoint, and the traceback of each thread that fails, whose error it raises
+    as well.
+    """
+    return "orbax" not in Path(record.pathname).parts
