@@ -7,7 +7,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -109,10 +109,11 @@ class FolderKeeper(Keeper):
         """Write the last checkpoint, and end the threads that write."""
         try:
             self._save(run, wait=True)
-        finally:
-            # If the folder is gone, `_save` has said so, and what was being written to it fails as well.
-            with nullcontext() if self._folder.path.exists() else suppress(Exception):
+        except BaseException:
+            with suppress(Exception):  # what was being written to a folder that is gone fails as well
                 self._states.close()
+            raise
+        self._states.close()
 
     def _after_segment(
         self, run: Run, report: Report | None, termination: Termination, stage: str, step: int, note: str
