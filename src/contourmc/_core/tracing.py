@@ -72,7 +72,8 @@ class Traced(HoldsArrays, arrays=("captured",)):
         return self.program == other.program and [*map(_content, self.captured)] == [*map(_content, other.captured)]
 
     def __call__(self, *arguments: Any) -> Any:
-        from jax.extend.core import ClosedJaxpr, jaxpr_as_fun  # not above: it slows down `import contourmc`
+        # Not above: it slows down `import contourmc`.
+        from jax.extend.core import ClosedJaxpr, jaxpr_as_fun  # pyright: ignore[reportPrivateImportUsage]
 
         compute = jaxpr_as_fun(ClosedJaxpr(self.program.jaxpr, self.captured))
         return self.program.result.unflatten(map(jnp.asarray, compute(*jax.tree.leaves(arguments))))
@@ -122,7 +123,7 @@ def _taken_out(*_: Any) -> Any:
 
 def _operations(jaxpr: Any) -> Iterator[Hashable]:
     """Everything that a computation depends on, with its variables numbered in the order in which they appear."""
-    from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+    from jax.extend.core import ClosedJaxpr, Jaxpr, Literal  # pyright: ignore[reportPrivateImportUsage]
 
     numbers: dict[Any, int] = {}
 
@@ -147,7 +148,7 @@ def _operations(jaxpr: Any) -> Iterator[Hashable]:
 
 def _setting(value: Any) -> Any:
     """A parameter of an operation, as something that can be compared."""
-    from jax.extend.core import ClosedJaxpr, Jaxpr
+    from jax.extend.core import ClosedJaxpr, Jaxpr  # pyright: ignore[reportPrivateImportUsage]
 
     if isinstance(value, ClosedJaxpr):
         return (*_operations(value.jaxpr), *map(_content, value.consts))

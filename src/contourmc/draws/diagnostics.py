@@ -123,7 +123,7 @@ def _drift(samples: WeightedDraws) -> float:
 def _weights(samples: WeightedDraws) -> Iterator[Finding]:
     if samples.flattening is not None and samples.flattening.following:
         return  # ζ is large, and an average tempers the weights
-    worth = float(np.min(estimates.kish(estimates.normalise(samples.log_weights[samples.pooled]))))
+    worth = float(estimates.kish(estimates.normalise(samples.log_weights[samples.pooled])).min())
     share = worth / samples.energies.shape[1]
     if share < 0.05 and worth < ENOUGH:
         message = f"a few draws carry the weight: those of one chain are worth {share:.1%} of their number."

@@ -74,7 +74,8 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
     """All equations of a program, including those of its inner programs."""
-    from jax.extend.core import ClosedJaxpr, Jaxpr  # not above: it slows down `import contourmc`
+    # Not above: it slows down `import contourmc`.
+    from jax.extend.core import ClosedJaxpr, Jaxpr  # pyright: ignore[reportPrivateImportUsage]
 
     for equation in jaxpr.eqns:
         yield equation
