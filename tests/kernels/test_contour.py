@@ -21,18 +21,18 @@ def energy(x):
     return jnp.sum(x**2) / 2 + jnp.sin(3 * x[0])
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def run_from(kernel, state):
+@functools.partial(jax.jit, static_argnums=(0, 2))
+def run_from(kernel, state, steps=STEPS):
     def body(state, key):
         new, info = kernel.step(key, state, *jax.value_and_grad(energy)(state.position))
         return new, (state.position, info)
 
-    return jax.lax.scan(body, state, jax.random.split(jax.random.key(0), STEPS))
+    return jax.lax.scan(body, state, jax.random.split(jax.random.key(0), steps))
 
 
-def run(kernel):
+def run(kernel, steps=STEPS):
     """The last state, and position and info of every step."""
-    return run_from(kernel, kernel.init(POSITION))
+    return run_from(kernel, kernel.init(POSITION), steps)
 
 
 def log_theta(state):
@@ -116,15 +116,17 @@ def test_a_step_is_the_papers_algorithm(scheme, rule, weights):
 
 @pytest.mark.parametrize("dynamics", [sgld(0.05), sghmc(0.01)])
 def test_zeta_0_is_the_dynamics_itself_to_the_bit(dynamics):
-    state, (positions, info) = run(contour(dynamics, PARTITION, zeta=0.0))
-    plain, (expected, plain_info) = run(dynamics)
+    """Operation by operation: what the compiler makes one of may be rounded in another way."""
+    with jax.disable_jit():
+        state, (positions, info) = run(contour(dynamics, PARTITION, zeta=0.0), steps=30)
+        plain, (expected, plain_info) = run(dynamics, steps=30)
     assert_finite(expected)
     assert_equal(positions, expected)
     assert_equal(state.dynamics, plain)
     assert_equal(info.energy, plain_info.energy)
     assert np.all(info.log_weight == 0)
     assert np.all(info.multiplier == 1)
-    assert state.visits.sum() == STEPS
+    assert state.visits.sum() == 30
 
 
 def test_zeta_above_0_is_not():

@@ -111,8 +111,11 @@ def test_extending_while_learning_takes_no_more_than_burn_in(too_high):
 
 
 def test_a_partition_that_ends_too_low(monkeypatch):
-    """Flattened up to 6, with the barrier at 14: chains cross rarely, and `diagnose` says what to do about it."""
-    pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=7), -6.0)
+    """Flattened up to 4.4, with the barrier at 14: chains cross rarely, and `diagnose` says what to do about it.
+
+    13% to 15% of the draws are above the partition in 16 seeds; it speaks from 10% on.
+    """
+    pretend(monkeypatch, cm.Partition(low=2.0, width=0.8, bins=5), -6.0)
     run = cm.sample(MIXTURE.energy, init=-6.0, steps=100_000, chains=CHAINS)
     check_bookkeeping(run, 100_000)
     diagnosis = run.diagnose()

@@ -31,6 +31,7 @@ TEMPLATES: dict[str, str] = {
     "sqrt": "sqrt({0})",
     "rsqrt": "1 / sqrt({0})",
     "square": "{0} * {0}",
+    "one_minus_square": "(1 - {0}) * (1 + {0})",
     "integer_pow": "{0} ** {y}",
     "pow": "{0} ** {1}",
     "tanh": "tanh({0})",

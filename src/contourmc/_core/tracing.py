@@ -65,7 +65,9 @@ class Traced(HoldsArrays, arrays=("captured",)):
         with _context(next(_NUMBERS)):
             closed, shapes = jax.make_jaxpr(lambda *given: function(*given), return_shape=True)(*arguments)
         self.captured = [jnp.asarray(value) for value in closed.consts]
-        self.program = Program(closed.jaxpr, jax.tree.structure(shapes))
+        # From JAX 0.12 a computation holds what it captured, unless its variables for that are given anew.
+        computation = closed.jaxpr.replace(constvars=closed.jaxpr.constvars)
+        self.program = Program(computation, jax.tree.structure(shapes))
 
     def same_as(self, other: "Traced") -> bool:
         """Whether both compute the same, with captured arrays of the same numbers."""

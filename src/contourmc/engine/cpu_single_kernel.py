@@ -19,8 +19,8 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 _ELEMENTWISE = """
 abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
-digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p logistic
-lt max min mul ne neg nextafter not or pow reciprocal rem round rsqrt select_n shift_left
+digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt integer_pow is_finite le lgamma log log1p log2 logistic
+lt max min mul ne neg nextafter not one_minus_square or polynomial pow reciprocal rem round rsqrt select_n shift_left
 shift_right_arithmetic shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor
 """
 _SHAPES = """
@@ -28,7 +28,7 @@ argmax argmin broadcast_in_dim concatenate dynamic_slice dynamic_update_slice ex
 reduce_max reduce_min reduce_or reduce_prod reduce_sum reshape rev slice split squeeze stack tile transpose unstack
 """
 _CONTROL = """
-checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call jit pjit remat remat2 scan while
+checkpoint closed_call cond core_call custom_jvp_call custom_vjp_call eval_jaxpr jit pjit remat remat2 scan while
 """
 _KNOWN = frozenset((_ELEMENTWISE + _SHAPES + _CONTROL).split())
 # A larger product is faster in XLA's own routines, which use all cores.
