@@ -3,7 +3,7 @@
     python -m benchmarks.scaling.worker FILE.json
 
 The file names the runs, as `[kind, steps]`, and the layout. Prints `begun` before each run, and at the end of each a
-line of JSON: its seconds, a digest of everything that it computed, its energies and θ.
+line of JSON: its seconds, a digest of everything that it computed, its energies, θ, and the NLL of its average.
 """
 
 import json
@@ -37,11 +37,12 @@ def main() -> None:
 
 
 def _result(samples: Any, found: str) -> dict[str, Any]:
-    theta = None if samples.theta is None else samples.theta[0].tolist()
+    theta = [] if samples.theta is None else samples.theta[0].tolist()
+    nll = [] if samples.average is None else [samples.average.nll]
     energies = samples.energies[:, :: max(1, samples.energies.shape[1] // 100)].tolist()
     return dict(
-        digest=found, seconds=samples.seconds, compile_seconds=samples.compile_seconds, theta=theta, energies=energies,
-        draws=list(samples.energies.shape),
+        digest=found, seconds=samples.seconds, compile_seconds=samples.compile_seconds, theta=theta, nll=nll,
+        energies=energies, draws=list(samples.energies.shape),
     )  # fmt: skip
 
 

@@ -1,8 +1,10 @@
 """A run is the same on one device, on eight, and in two processes that make it together.
 
-Virtual devices of one CPU, and processes on this machine that speak over gloo. Eight chains; those that do not interact
-must be the same bit for bit. Chains that share θ are too in the first hundred steps, here at least, where the sum over
-two or eight parts is rounded as the one over eight chains; that is not promised, and they are compared to 1e-4.
+Virtual devices of one CPU, and processes on this machine that speak over gloo. Eight chains. Those that are a kernel of
+their own must be the same bit for bit. Chains of a vector are rounded as the compiler likes: with JAX 0.12, a vector of
+one chain differently from one of eight, in the last digit. Energies then differ by 2e-7 after 2,000 steps. They are
+compared to 1e-4; those of two chains, which have other noise and batches, differ by 0.16. Chains that share θ are
+compared in the same way: their sums have parts.
 """
 
 import signal
@@ -14,15 +16,17 @@ import pytest
 from benchmarks.scaling.layouts import Layout, finish, measure, start
 
 CACHE = Path(__file__).parents[1] / ".compiled"
-RUNS = [("a kernel", 20_000), ("automatic", 20_000), ("average", 2_000), ("batch in parts", 400), ("divergence", 1_000)]
-SHARED = ("shared theta", 100)
+KERNELS = [("a kernel", 20_000), ("automatic", 20_000), ("divergence", 1_000)]
+VECTORS = [("average", 2_000), ("batch in parts", 400), ("shared theta", 100)]
+RUNS = KERNELS + VECTORS
 TWO_PROCESSES = Layout(processes=2)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _cached():
-    """All processes share what the tests have compiled."""
+    """All processes share what the tests have compiled, as a user's are: no less optimised than that."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("XLA_FLAGS", raising=False)
         patch.setenv("JAX_COMPILATION_CACHE_DIR", str(CACHE))
         patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
         yield
@@ -30,25 +34,26 @@ def _cached():
 
 @pytest.fixture(scope="module")
 def one_device(_cached):
-    (found,) = measure(Layout(), [*RUNS, SHARED])
+    (found,) = measure(Layout(), RUNS)
     return found
 
 
 def require_same(found, expected):
-    for one, other, (kind, _) in zip(found[:-1], expected[:-1], RUNS, strict=True):
-        assert one["digest"] == other["digest"], kind
-    assert found[-1]["draws"] == expected[-1]["draws"]
-    np.testing.assert_allclose(found[-1]["theta"], expected[-1]["theta"], rtol=1e-4)
-    np.testing.assert_allclose(found[-1]["energies"], expected[-1]["energies"], rtol=1e-4, atol=1e-4)
+    for (kind, _), one, other in zip(RUNS, found, expected, strict=True):
+        if kind in dict(KERNELS):
+            assert one["digest"] == other["digest"], kind
+        assert one["draws"] == other["draws"]
+        for figures in ("energies", "theta", "nll"):
+            np.testing.assert_allclose(one[figures], other[figures], rtol=1e-4, atol=1e-4, err_msg=kind)
 
 
 def test_eight_devices_equal_one(one_device):
-    (found,) = measure(Layout(devices=8), [*RUNS, SHARED])
+    (found,) = measure(Layout(devices=8), RUNS)
     require_same(found, one_device)
 
 
 def test_two_processes_equal_one_and_each_has_the_whole_result(one_device):
-    for found in measure(TWO_PROCESSES, [*RUNS, SHARED]):
+    for found in measure(TWO_PROCESSES, RUNS):
         require_same(found, one_device)
 
 
