@@ -1,5 +1,6 @@
 """Runs by a learning rate: what is chosen, what is said, and what is refused."""
 
+import re
 from functools import partial
 
 import jax
@@ -67,6 +68,19 @@ def test_energies_are_those_of_the_data(run):
     by_energy = sample(posterior(flatten_by="energy"), steps=3000, learning_rate=0.3)
     assert run.energies.mean() < by_energy.energies.mean() - 1
     assert run.energies.mean() < 300 * np.log(2)
+
+
+def test_a_fall_of_the_energy_while_it_is_flattened_is_told(run):
+    """A learning rate that falls to a hundredth after 50% and 75% of the steps, when 40% and when 80% are burn-in."""
+
+    def steps(k):
+        return 3.0 * jnp.where(k <= 1500, 1.0, jnp.where(k <= 2250, 0.1, 0.01))
+
+    told = "fell by .* while it was flattened, so that the bins are as wide as this fall"
+    early, late = (sample(posterior(), steps=3000, learning_rate=steps, burn_in=burn_in) for burn_in in (1200, 2400))
+    assert re.search(told, str(early.diagnose()))
+    assert not re.search(told, str(late.diagnose()))
+    assert not re.search(told, str(run.diagnose()))
 
 
 def test_a_cycle_gives_a_model_at_its_end():

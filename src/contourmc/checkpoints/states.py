@@ -139,7 +139,9 @@ def _orbax() -> Any:
 
 
 def _not_of_orbax(record: logging.LogRecord) -> bool:
-    """False for what Orbax logs: every checkpoint, and the traceback of each thread that fails, whose error it raises
-    as well.
+    """False for all that Orbax logs: every checkpoint, and the traceback of each thread that fails, whose error it
+    raises as well.
     """
-    return "orbax" not in Path(record.pathname).parts
+    import orbax.checkpoint
+
+    return not Path(record.pathname).is_relative_to(Path(orbax.checkpoint.__file__).parent)

@@ -8,6 +8,7 @@ from contourmc.draws.findings import Finding
 from contourmc.draws.weighted import WeightedDraws
 
 MOSTLY_NOISE = 0.2  # of the variation of smoothed energies must come from the positions
+MOST_FALL = 2.0  # from the first quarter of the draws to the last, in units of S
 
 
 def check_following(samples: WeightedDraws) -> Iterator[Finding]:
@@ -28,6 +29,13 @@ def check_following(samples: WeightedDraws) -> Iterator[Finding]:
         f" draws, within {low:g} … {high:g}."
     )
     yield Finding("note", "bins", found["width"], message, "")
+    quarter = max(1, samples.energies.shape[1] // 4)
+    early, late = samples.energies[:, :quarter], samples.energies[:, -quarter:]
+    fall, by_chance = float(np.mean(early) - np.mean(late)), found["noise"] * (2 / late.size) ** 0.5
+    if fall > MOST_FALL * found["spread"] + 3 * by_chance:
+        message = f"the energy fell by {fall:.3g} while it was flattened, so that the bins are as wide as this fall."
+        advice = "Begin after it, and after the last fall of a learning rate: give a larger burn_in."
+        yield Finding("warning", "fall", fall / found["spread"], message, advice)
     share = found["share_not_noise"]
     if share < MOSTLY_NOISE:
         message = (

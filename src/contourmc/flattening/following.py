@@ -19,8 +19,9 @@ factor r = max(0, 1 − noise/S²), with the noise that remains in ū, is the sh
 have caused: where there is nothing but noise, nothing is flattened.
 
 Once it flattens, σ², μ and S² are means in which the latest steps count most: k steps later the next one counts
-γ = 3/(k + 3n'), and what was known before counts as n' steps. Of all steps the first half then counts an eighth, so
-that the fall of energies after a fall of the learning rate does not widen the bins for the rest of the run.
+γ = 3/(k + 3n'), and what was known before counts as n' = 5n steps. Of all steps the first half then counts an eighth.
+So a fall of the energies just before it begins, or soon after, is forgotten; one that comes in the middle of the
+flattening widens the bins for the rest of the run: `begin` belongs after the last fall of a learning rate.
 """
 
 from dataclasses import dataclass
