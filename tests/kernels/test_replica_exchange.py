@@ -52,6 +52,21 @@ def test_both_modes_of_the_mixture(dynamics):
     assert kernel.evaluations == 3
 
 
+def test_the_diagnosis_tells_how_often_replicas_changed_places():
+    """A correction by a variance of 10⁶ asks for a difference of energies that none has."""
+
+    def run(**settings):
+        kernel = cm.replica_exchange(cm.sgld(0.1, 1.0), cm.sgld(0.1, 3.0), cm.sgld(0.1, 10.0), **settings)
+        return cm.sample(ENERGY, init=-6.0, steps=20_000, kernel=kernel, chains=8)
+
+    often, never = run(), run(energy_variance=1e6)
+    assert len(often.settings["swaps"]) == 2
+    assert min(often.settings["swaps"]) > 100
+    assert "note: replicas changed places" in str(often.diagnose())
+    assert never.settings["swaps"] == [0.0, 0.0]
+    assert "warning: replicas changed places 0.0, 0.0 times in a chain" in str(never.diagnose())
+
+
 def test_the_correction_removes_the_bias_of_noisy_energies():
     """Noise of variance 4 on the energies: uncorrected swaps push hot positions into the cold chain."""
 

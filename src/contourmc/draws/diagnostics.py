@@ -26,7 +26,9 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     worth = effective_draws(samples)
     findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples), *_equilibrium(samples)]
     findings += [*_weights(samples), *_agreement(samples), *_enough(samples, worth)]
-    if samples.flattening is None:
+    if "swaps" in samples.settings:
+        findings += _replicas(samples.settings["swaps"])
+    elif samples.flattening is None:
         message = "this kernel does not flatten the landscape, and rarely leaves the modes where its chains started."
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
@@ -57,6 +59,15 @@ def _ended_early(samples: WeightedDraws) -> Iterator[Finding]:
     if samples.stage == "learning":
         message = "θ was still being learnt: these draws belong to a flattening that was still changing."
         yield Finding("problem", "stage", 0.0, message, "Let the run go on until it samples.")
+
+
+def _replicas(swaps: list[float]) -> Iterator[Finding]:
+    """How often replicas changed places: a hot one is of use through that alone."""
+    often = ", ".join(f"{number:,.1f}" for number in swaps)
+    message = f"replicas changed places {often} times in a chain, from the coldest pair on."
+    rarely = min(swaps) < 1
+    advice = "Take temperatures that are closer to one another, or a smaller energy_variance." if rarely else ""
+    yield Finding("warning" if rarely else "note", "swaps", min(swaps), message, advice)
 
 
 def _still_chains(samples: WeightedDraws) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require, require_number
@@ -12,7 +13,7 @@ from contourmc._core.gradient_terms import require_whole
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import Adjusted
-from contourmc.kernels.base import Kernel
+from contourmc.kernels.base import Collect, Kernel
 from contourmc.kernels.dynamics import Dynamics, LangevinInputs, describe_point, unflattened
 from contourmc.targets.base import Target
 
@@ -118,6 +119,10 @@ class ReplicaExchange(Kernel, arrays=("dynamics",)):
 
     def drawn(self, target: Target, target_state: tuple[Any, ...]) -> Any:
         return target.drawn(target_state[0])
+
+    def found(self, collect: Collect) -> dict[str, Any]:
+        """How often each pair of neighbours changed places in a chain, on average over the chains."""
+        return {"swaps": np.mean(np.asarray(collect(lambda state: state.swaps), float), axis=0).tolist()}
 
     def settle(self, state: ReplicaState) -> ReplicaState:
         settled = zip(self.dynamics, state.replicas, strict=True)

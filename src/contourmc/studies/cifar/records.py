@@ -62,8 +62,7 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
     }
-    if "following" in samples.settings:
-        found["following"] = samples.settings["following"]
+    found |= {name: samples.settings[name] for name in ("following", "swaps") if name in samples.settings}
     if samples.average is not None:
         reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
         # Of all chains, those of the first at the beginning.
