@@ -30,7 +30,7 @@ def test_an_empty_lowest_bin_is_a_problem():
 
 def test_a_partition_that_is_too_low_or_too_high():
     assert "above" in findings(cm.Partition(low=1.5, width=0.5, bins=3))
-    assert "below" in findings(cm.Partition(low=9.0, width=1.0, bins=20))
+    assert "below" in findings(cm.Partition(low=9.0, width=1.0, bins=20), scheme="left")
 
 
 def test_bins_that_are_jumped_over():

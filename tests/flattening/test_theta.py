@@ -10,7 +10,8 @@ import pytest
 from contourmc import Partition
 from contourmc.flattening.theta import LogTheta, at_bin, interpolate, log_theta, normalised
 
-SCHEMES = ["smooth", "left", "centred", "right"]
+FLAT_BELOW = ["smooth", "left", "centred"]  # log Ψ is constant in bin 0
+SCHEMES = [*FLAT_BELOW, "right"]
 PARTITION = Partition(low=2.0, width=0.5, bins=12)  # edges 2, 2.5, … 7
 
 
@@ -94,7 +95,23 @@ def test_smooth_slope_goes_linearly_from_edge_to_edge():
     np.testing.assert_allclose(slopes, np.interp(energies, PARTITION.edges, at_edges), atol=1e-4)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+def test_the_line_of_the_supplement_goes_on_below_the_first_edge():
+    """In bin 0 the slope is (log θ(1) − log θ(0))/Δu, so that log Ψ is log θ(0) a width below the first edge."""
+    log = log_theta(random_theta(12))
+    values, slopes = psi(log, "right", [2.0, 1.5, 1.0, -3.0])
+    slope = float(log.levels[1] - log.levels[0]) / 0.5
+    np.testing.assert_allclose(slopes, slope, rtol=1e-5)
+    np.testing.assert_allclose(values, float(log.levels[1]) + slope * np.array([0.0, -0.5, -1.0, -5.0]), rtol=1e-5)
+
+
+def test_two_bins_of_the_supplement():
+    """The only line is the one below the edge."""
+    values, slopes = psi(log_theta(jnp.asarray([0.9, 0.1])), "right", [-0.25, 0.0, 5.0], Partition(0.0, 0.25, 2))
+    np.testing.assert_allclose(values, np.log([0.9, 0.1, 0.1]), rtol=1e-5)
+    np.testing.assert_allclose(slopes, [np.log(0.1 / 0.9) / 0.25] * 2 + [0.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("scheme", FLAT_BELOW)
 def test_two_bins_leave_nothing_to_flatten(scheme):
     """Both are unbounded, so the slope is 0, and Ψ must be one constant: a jump would weigh what did not happen."""
     values, slopes = psi(log_theta(jnp.asarray([0.9, 0.1])), scheme, np.linspace(-5, 5, 11), Partition(0.0, 0.25, 2))
@@ -104,9 +121,10 @@ def test_two_bins_leave_nothing_to_flatten(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_unbounded_bins_are_flat(scheme):
-    """Without this a chain of the paper's own mixture runs away: the last bin would repel for ever."""
+    """A chain of the paper's own mixture runs to infinity where the last bin repels; `right` is not flat in bin 0."""
     log = log_theta(random_theta(12))
-    for beyond in ([2.0, 1.9999, 0.0, -1e30, -np.inf], [7.0001, 8.0, 1e30, np.inf]):
+    below, above = [2.0, 1.9999, 0.0, -1e30, -np.inf], [7.0001, 8.0, 1e30, np.inf]
+    for beyond in (below, above) if scheme in FLAT_BELOW else (above,):
         values, slopes = psi(log, scheme, beyond)
         assert np.all(slopes == 0)
         assert np.all(values == values[0])
@@ -142,6 +160,8 @@ def test_few_and_many_bins(bins, scheme):
     energies = np.linspace(-1, 0.25 * bins, 1000)
     values, slopes = psi(log_theta(theta), scheme, energies, partition)
     # log Ψ lies between log θ of neighbouring bins, and is as steep as they are apart at most.
+    if scheme == "right":  # which goes on below the lowest edge, as far as one likes
+        energies, values, slopes = (array[energies > 0] for array in (energies, values, slopes))
     padded = np.log(np.pad(np.asarray(theta, float), 1, mode="edge"))
     index = np.asarray(partition.index(jnp.asarray(energies, jnp.float32)))
     neighbours = np.stack([padded[index], padded[index + 1], padded[index + 2]])
@@ -149,7 +169,7 @@ def test_few_and_many_bins(bins, scheme):
     assert np.all(values < neighbours.max(axis=0) + 1e-4)
     steepest = np.abs(np.diff(neighbours, axis=0)).max(axis=0) / 0.25
     assert np.all(np.abs(slopes) <= steepest + 1e-3)
-    assert np.any(slopes) == (bins > 2 and scheme != "step")
+    assert np.any(slopes) == (bins > 2 and scheme != "step")  # of two bins both are unbounded
 
 
 def test_psi_is_finite_between_extreme_bins():

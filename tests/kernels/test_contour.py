@@ -51,7 +51,7 @@ def assert_finite(tree):
 
 
 def log_psi(theta, u, scheme):
-    """log Ψ as the paper draws it, a straight line from knot to knot; flat beyond both ends."""
+    """log Ψ as the paper draws it, a straight line from knot to knot; flat beyond both ends, but for `right` below."""
     if scheme == "step":
         return np.log(theta)[np.clip(int(np.ceil((u - 1.0) / 0.5)), 0, 7)]
     edges = 1.0 + 0.5 * np.arange(7)
@@ -59,6 +59,8 @@ def log_psi(theta, u, scheme):
         slopes = np.diff(np.log(theta)) / 0.5 * ([0] + [1] * 5 + [0])
         path = [*edges[edges < u], np.clip(u, 1.0, 4.0)]
         return np.log(theta[1]) + np.trapezoid(np.interp(path, edges, slopes), path)
+    if scheme == "right" and u < 1.0:
+        return np.log(theta[1]) + (u - 1.0) * np.log(theta[1] / theta[0]) / 0.5
     knots = {"left": edges, "right": edges - 0.5, "centred": edges - 0.25}[scheme]
     return np.interp(np.clip(u, 1.0, 4.0), [*knots, knots[-1] + 0.5], np.log(theta))
 
@@ -82,7 +84,8 @@ def test_a_step_is_the_papers_algorithm(scheme, rule, weights):
     key, x, gradient = jax.random.key(1), jnp.array([1.0, -2.0]), jnp.array([3.0, 0.5])
     before = kernel.init(x)
     before = before._replace(theta=before.theta._replace(levels=jnp.log(jnp.asarray(THETA, jnp.float32))))
-    energies = np.array([-5.0, 1.2, 1.4, 2.1, 2.9, 3.6, 3.9, 50.0])
+    lowest = 0.7 if scheme == "right" else -5.0
+    energies = np.array([lowest, 1.2, 1.4, 2.1, 2.9, 3.6, 3.9, 50.0])
     steps = jax.jit(jax.vmap(kernel.step, (None, None, 0, None)))
     all_after, infos = steps(key, before, jnp.asarray(energies, jnp.float32), gradient)
 
@@ -90,7 +93,7 @@ def test_a_step_is_the_papers_algorithm(scheme, rule, weights):
         after, info = jax.tree.map(lambda leaf, i=i: leaf[i], (all_after, infos))
         J = np.clip(int(np.ceil((u - 1.0) / 0.5)), 0, 7)
         slope = 0.0
-        if scheme != "step" and 1.0 < u < 4.0:
+        if scheme != "step" and (1.0 < u or scheme == "right") and u < 4.0:
             slope = (log_psi(THETA, u + 1e-6, scheme) - log_psi(THETA, u - 1e-6, scheme)) / 2e-6
         log_weight = zeta * (np.log(THETA[J]) if weights == "step" else log_psi(THETA, u, scheme))
         assert info.energy == jnp.float32(u)
@@ -109,6 +112,18 @@ def test_a_step_is_the_papers_algorithm(scheme, rule, weights):
         assert after.steps == 1
     if scheme != "step":  # both downhill and uphill were among the cases
         assert infos.multiplier.min() < 0 < infos.multiplier.max()
+
+
+def test_far_below_the_first_edge_theta_stays_a_distribution():
+    """The line of `right` rises without limit there, and with it w = Ψ^ζ; a step is held below ωw = 1/2."""
+    kernel = contour(sgld(0.1), PARTITION, zeta=2.5, omega=0.2, scheme="right")
+    state = kernel.init(jnp.zeros(2))
+    state = state._replace(theta=state.theta._replace(levels=jnp.log(jnp.asarray(THETA, jnp.float32))))
+    assert THETA[0] > THETA[1]
+    after, info = jax.jit(kernel.step)(jax.random.key(0), state, jnp.float32(-20.0), jnp.ones(2))
+    assert float(info.log_weight) + np.log(0.2) > 0
+    expected = 0.5 * THETA + 0.5 * (np.arange(8) == 0)
+    np.testing.assert_allclose(np.exp(log_theta(after)), expected, rtol=1e-5)
 
 
 # --- Without flattening ------------------------------------------------------------------------------

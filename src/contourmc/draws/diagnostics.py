@@ -11,6 +11,7 @@ from contourmc.draws.findings import Diagnosis, Finding, graded
 from contourmc.draws.flattening_checks import check_flattening
 from contourmc.draws.following_checks import check_following
 from contourmc.draws.modes import find_modes
+from contourmc.draws.step_weights import check_step_weights
 from contourmc.draws.weighted import WeightedDraws
 
 ENOUGH = 200  # independent draws; below, error bars are rough, and a rare mode may have been seen once
@@ -33,6 +34,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
         findings.append(Finding("note", "flattening", 0.0, message, "Compare with a contour kernel."))
     else:
         findings += check_following(samples) if samples.flattening.following else check_flattening(samples)
+        findings += check_step_weights(samples)
     findings += _basins(samples)
     findings.sort(key=lambda finding: ("problem", "warning", "note").index(finding.severity))
     draws = samples.chains * samples.energies.shape[1]

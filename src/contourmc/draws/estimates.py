@@ -131,9 +131,25 @@ def mean_and_error(
 
     Weights sum to 1. The error sees correlation along the chains and the spread between them.
     """
+    mean, series = linearised(values, weights)
+    return mean, error_of_mean(series)
+
+
+def linearised(
+    values: Float[np.ndarray, "chains draws"], weights: Float[np.ndarray, "chains draws"]
+) -> tuple[float, Float[np.ndarray, "chains draws"]]:
+    """The weighted mean f̂ of one number, and the series z = N·w·(f − f̂), whose plain mean has the error of f̂.
+
+    The error of a sum of several weighted means is that of the sum of their series.
+    """
     values = np.asarray(values, float)
     mean = float(np.sum(weights * values))
-    return mean, _variance_of_mean(weights.size * weights * (values - mean)) ** 0.5
+    return mean, weights.size * weights * (values - mean)
+
+
+def error_of_mean(series: Float[np.ndarray, "chains draws"]) -> float:
+    """The standard error of the plain mean of a stationary series in several chains."""
+    return _variance_of_mean(series) ** 0.5
 
 
 def standard_errors(

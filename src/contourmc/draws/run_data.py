@@ -116,4 +116,4 @@ class RunData:
         """Whether there are so few that statistics of each of them can be had at any time."""
         if self.trajectory.means is not None:
             return True
-        return self.unconstrained is not None and position_size(self.draws) <= _FEW * self.energies.size
+        return self.draws is not None and position_size(self.draws) <= _FEW * self.energies.size

@@ -42,7 +42,8 @@ def reweighted(samples: Draws, temperature: float) -> Draws:
     """`at_temperature` without the check."""
     own, flattening = own_temperature(samples), samples.flattening
     assert flattening is not None
-    log_weights = samples.log_weights + np.asarray(samples.energies, float) * (1 / own - 1 / temperature)
+    tilt = 1 / own - 1 / temperature
+    log_weights = samples.log_weights + np.asarray(samples.energies, float) * tilt
     trajectory = samples.trajectory
     # The stretch of each draw; the weight of a stretch is that of its draws.
     stretches = np.searchsorted(trajectory.steps, samples.steps)
@@ -56,7 +57,7 @@ def reweighted(samples: Draws, temperature: float) -> Draws:
         virials=None if samples.virials is None else samples.virials * (own / temperature),
         trajectory=replace(trajectory.without_moments(), log_weights=np.stack(by_stretch, axis=1)),
         average=None,
-        flattening=replace(flattening, temperature=float(temperature)),
+        flattening=replace(flattening, temperature=float(temperature), tilt=flattening.tilt + tilt),
     )  # fmt: skip
 
 

@@ -71,14 +71,19 @@ def interpolate(
     `smooth` is ours, the quadratic spline with the coefficients log θ: the force does not jump between bins, nor at
     the ends, which makes the error of a finite step smaller.
 
-    In both unbounded bins log Ψ is constant and s = 0. For bin 0 this is the paper's rule. For the last
-    bin it is ours: θ(m−1) < θ(m−2) would otherwise make the far field repel for ever.
+    The paper's index (J − 1) ∨ 1 makes the slope of `left` 0 in bin 0; the supplement's (J + 1) ∧ m makes the slope of
+    `right` 0 in the last bin, and continues the line between log θ(0) and log θ(1) through all of bin 0, which often
+    holds the stationary points. `centred` and `smooth` have slope 0 in both unbounded bins.
+
+    The last bin of `left` is where we differ: there log Ψ is constant and s = 0. The paper's slope,
+    log θ(m−1) − log θ(m−2) < 0, makes the far field repel: a chain that gets there runs to infinity.
     """
     level, last = partition.level(energy), partition.bins - 2
-    if scheme == "step" or last == 0:  # without inner bins there is nothing to interpolate
+    flat_below = scheme != "right"
+    if scheme == "step" or (last == 0 and flat_below):  # without inner bins there is nothing to interpolate
         index = partition.index(energy) if scheme == "step" else jnp.zeros_like(energy, jnp.int32)
         return at_bin(theta, index), jnp.zeros_like(energy)
-    inner = jnp.clip(level, 0, last)
+    inner = jnp.clip(level, 0 if flat_below else None, last)
     if scheme == "smooth":
         below = jnp.clip(jnp.ceil(inner), 1, last) - 1
         read, fraction = partial(_spline, last=last), inner - below
@@ -89,7 +94,7 @@ def interpolate(
     # A branch, not a `where`: XLA then reads `levels` once, before a rule writes to them in place. Reads that it may
     # repeat elsewhere would make it copy all of θ in every step.
     log_psi, slope = jax.lax.cond(
-        (level > 0) & (level <= last),
+        (level > 0) & (level <= last) if flat_below else level <= last,
         partial(read, per_width=partition.per_width),
         partial(read, per_width=0.0),
         theta.levels,

@@ -1,5 +1,6 @@
 """The contour combinator: any dynamics on the flattened landscape (Deng, Lin & Liang 2020)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, get_args
@@ -95,9 +96,16 @@ class Contour(FlattenedKernel, arrays=("dynamics", "partition")):
 
     @property
     def flattening(self) -> Flattening:
-        power, temperature = as_rule(self.rule).visit_power(float(self.zeta)), self.dynamics.temperature
-        constant = None if callable(temperature) else float(temperature)
-        return Flattening(self.partition, power, fixed=self._omega is None, temperature=constant)
+        zeta, temperature = float(self.zeta), self.dynamics.temperature
+        return Flattening(
+            self.partition,
+            as_rule(self.rule).visit_power(zeta),
+            fixed=self._omega is None,
+            temperature=None if callable(temperature) else float(temperature),
+            zeta=zeta,
+            scheme=self.scheme,
+            step_weights=self.weights == "step",
+        )
 
     def init(self, position: Position) -> ContourState:
         bins = self.partition.bins
@@ -123,6 +131,8 @@ class Contour(FlattenedKernel, arrays=("dynamics", "partition")):
         if inputs.log_omega is not None:
             rule = as_rule(self.rule)
             gain = rule.gain(theta, index, info.log_weight)
+            if self.scheme == "right":  # below the first edge Ψ, and so w, rises without limit: ωw stays below 1
+                gain = jnp.minimum(gain, math.log(0.5) - inputs.log_omega)
             theta = rule.update(theta, index, gain, inputs.log_omega, chain_axes() if self.shared else None)
         return state._replace(theta=theta, visits=one_more(state.visits, index)), info._replace(bin=index)
 
