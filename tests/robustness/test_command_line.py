@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from contourmc.cli import interruption
 from contourmc.cli.main import app
 from contourmc.engine.kernel_run import KernelRun
+from contourmc.studies import algorithm_one
 from contourmc.studies.catalogue import SIMULATIONS
 
 COMMAND = [sys.executable, "-c", "from contourmc.cli import main; main()"]
@@ -34,7 +35,8 @@ TINY = r"""
 import sys, types
 from contourmc.studies import base, catalogue
 tiny = sys.modules["tiny"] = types.ModuleType("tiny")
-tiny.run = lambda options, results: base.Outcome([base.Claim("\u03b8", "\u03b8 = 1 \u00b1 0.1", None)], {"theta": 1.0})
+tiny.measure = lambda options, record: record.update(theta=1.0)
+tiny.conclude = lambda record: base.Outcome([base.Claim("key", "\u03b8", "\u03b8 = 1 \u00b1 0.1", None)])
 catalogue.SIMULATIONS = (base.Study("tiny", "\u03b8", "\u03b8", "tiny", base.Size(1, 1), base.Size(1, 1)),)
 from contourmc.cli import main
 main()
@@ -66,7 +68,7 @@ def call(*words):
 
 @pytest.fixture
 def interrupt_call(monkeypatch):
-    """Ctrl-C at the start of the n-th call that advances a run."""
+    """Ctrl-C at the start of the n-th call that advances a run; the reference algorithm counts for the first alone."""
 
     def interrupt(number):
         advance, calls = KernelRun.advance_to, []
@@ -78,6 +80,8 @@ def interrupt_call(monkeypatch):
             advance(self, *arguments)
 
         monkeypatch.setattr(KernelRun, "advance_to", interrupted)
+        if number == 1:
+            monkeypatch.setattr(algorithm_one, "_program", interrupted)
 
     return interrupt
 
@@ -114,17 +118,16 @@ def test_a_study_does_not_take_a_run_that_was_cut_for_a_whole_one(name, interrup
 
 
 def test_an_interrupted_study_leaves_what_it_has_measured(interrupt_call, tmp_path):
-    """Nothing is judged, and both files say why."""
+    """Nothing is judged, and there is no report."""
     interrupt_call(2)
-    result = call("reproduce", "trajectories", "--steps", 1000, "--seeds", 2, "--out", tmp_path)
+    result = call("reproduce", "multimodal-2d", "--steps", 1000, "--seeds", 2, "--out", tmp_path)
     assert result.exit_code == 130, result.output
     assert "our measurement" not in result.output
     numbers = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert numbers["about"]["interrupted"] is True
-    assert numbers.keys() == {"about", "sgld"}
-    report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "**Interrupted**" in report
-    assert "our measurement" not in report
+    assert numbers.keys() == {"about", "papers_settings"}
+    assert numbers["papers_settings"].keys() == {"SGLD"}
+    assert not (tmp_path / "report.md").exists()
 
 
 def test_an_interrupted_demo_leaves_the_run_that_was_finished(interrupt_call, tmp_path):

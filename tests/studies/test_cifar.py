@@ -63,7 +63,7 @@ def test_a_quick_run_leaves_a_record_that_the_table_shows(folder, tmp_path):
         assert "CSGHMC, 500 images" in shown.output
         assert "ResNet-20" not in shown.output
         assert "paper" not in shown.output
-    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+    assert not list(tmp_path.glob("*.png"))  # pictures are drawn by the command that makes the page
     again = call(*words)
     assert again.exit_code == 2
     assert "already holds results" in again.output

@@ -1,40 +1,55 @@
-"""Table 1: splits, a cell on invented data, the table made of cells, and the search for settings."""
+"""Table 1: splits, the recipes, a cell on invented data, claims made of records, and the search for settings."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from contourmc.cli.main import app
 from contourmc.engine.run import DivergenceError
-from contourmc.studies.uci import search, table
+from contourmc.flattening.rules import Original
+from contourmc.studies.catalogue import UCI
+from contourmc.studies.datasets import DatasetError
+from contourmc.studies.uci import cells, readings, search
 from contourmc.studies.uci.cells import (
     BASELINES,
     FAMILIES,
-    FILE,
-    PAPERS,
+    LOADS,
+    METHODS,
     Cell,
-    Flattening,
     Model,
-    chosen,
+    likelihood_of,
+    load,
     load_splits,
+    make_kernel,
     measure,
-    scores,
     split,
+    steps_of,
+)
+from contourmc.studies.uci.picture import draw
+from contourmc.studies.uci.recipes import (
+    BEST,
+    FILE,
+    PAPER,
+    PAPERS,
+    PAPERS_TABLE,
+    RECIPES,
+    LearntAfterBurnIn,
+    chosen,
+    papers_settings,
+    scores,
 )
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(3.0, 2.0, size=(308, 6))
 Y = 5 + 3 * np.tanh(X[:, 0] - 3) + 0.1 * RANDOM.normal(size=308)
-
-
-def call(*words):
-    return CliRunner().invoke(app, ["reproduce", "uci", *map(str, words)])
+RESULTS = Path(__file__).parents[2] / "results" / "uci"
 
 
 @pytest.fixture
@@ -44,6 +59,9 @@ def data(tmp_path):
     file.parent.mkdir(parents=True)
     np.savetxt(file, np.column_stack([X, Y]))
     return tmp_path / "data"
+
+
+# --- Data --------------------------------------------------------------------------------------------
 
 
 def test_a_tenth_is_for_testing_and_splits_differ():
@@ -75,20 +93,64 @@ def test_cross_validation_does_not_see_the_test_set():
     assert len(np.unique(seen)) == 277
 
 
-def test_a_cell_learns(data):
-    """300 epochs take the RMSE from the targets' deviation of about 2 well below it, in the units of the target."""
-    model = Model(1.0, "tanh", True, 0.1, 0.5)
-    flattening = Flattening(2.0, -200.0, 10, 10.0, 1.0)
-    splits = load_splits("yacht", 2, data)
-    cell = measure("CSGHMC", splits, model, flattening, 300, progress=False)
-    assert max(cell.rmse) < 0.3 * Y.std()
-    assert len(cell.nll) == len(cell.coverage) == 2
-    assert 1 <= min(cell.effective_models) <= max(cell.effective_models) < 50
-    assert np.isfinite(cell.nll).all()
+def test_the_cooling_load_belongs_to_the_rows_of_energy(tmp_path):
+    heating, cooling = np.loadtxt(LOADS).T
+    file = tmp_path / "energy" / "data.txt"
+    file.parent.mkdir()
+    inputs = RANDOM.normal(size=(768, 8))
+    np.savetxt(file, np.column_stack([inputs, heating]), fmt="%.2f")
+    np.testing.assert_array_equal(load("energy", tmp_path)[1], heating)
+    np.testing.assert_array_equal(load("cooling", tmp_path)[1], cooling)
+    # The published mean and standard deviation of the cooling load.
+    assert (round(cooling.mean(), 5), round(cooling.std(ddof=1), 6)) == (24.58776, 9.513306)
+    np.savetxt(file, np.column_stack([inputs, heating[::-1]]), fmt="%.2f")
+    with pytest.raises(DatasetError, match="not in the order of"):
+        load("cooling", tmp_path)
+
+
+def test_missing_data_are_named(tmp_path):
+    options = replace(UCI.options(quick=True), data=tmp_path)
+    with pytest.raises(DatasetError, match=r"yacht/data\.txt"):
+        UCI.measure(options, {})
+
+
+# --- The recipes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAPER.data_sets)
+@pytest.mark.parametrize("method", BASELINES)
+def test_the_recipe_of_the_paper_is_algorithm_1(name, method):
+    """Equation 9 from the first step, scheme `left`, θ^ζ(J) as weights, and the numbers that the paper states."""
+    model, flattening = PAPER.settings(name, method)
+    kernel = make_kernel(method, model.temperature, flattening, burn_in=1000)
+    assert isinstance(kernel.rule, Original)
+    assert type(kernel.rule) is Original  # and not `Biased`
+    assert (kernel.scheme, kernel.weights, kernel.learns) == ("left", "step", True)
+    np.testing.assert_allclose(kernel.omega(jnp.array([1, 10_000])), [10 / 1001, 10 / 2000])
+    assert (kernel.dynamics.temperature, kernel.zeta) == PAPERS[name]
+    assert (kernel.partition.width, kernel.dynamics.step_size) == (100.0, 5e-6)
+    assert getattr(kernel.dynamics, "momentum", 0.9) == 0.9
+    assert flattening.tempering == 1.0
+
+
+def test_the_temperatures_and_zetas_are_those_of_table_1():
+    stated = {"cooling": (1, 1), "concrete": (5, 1), "yacht": (1, 2.5), "wine": (5, 10)}
+    assert {name: PAPERS[name] for name in PAPER.data_sets} == stated
+
+
+@pytest.mark.parametrize("epochs", [1, 7, 5000])
+def test_fifty_models_at_the_end_of_a_run(epochs):
+    """One every 40 epochs in the last 40% of the full run; in a shorter run as many as there are steps."""
+    model, _ = papers_settings("wine")
+    steps, burn_in, thin = steps_of(model, epochs, 28)
+    assert steps == 28 * epochs
+    assert (steps - burn_in) // thin == 50 or steps < 50
+    if epochs == 5000:
+        assert (burn_in, thin) == (3000 * 28, 40 * 28)
 
 
 def test_what_was_chosen_is_recorded():
-    for name in PAPERS:
+    for name in BEST.data_sets:
         for family in BASELINES:
             model, flattening = chosen(name, family)
             assert (model.temperature, flattening.zeta) == PAPERS[name]
@@ -99,15 +161,183 @@ def test_what_was_chosen_is_recorded():
                 assert all(best[key] == value for key, value in vars(settings).items())
 
 
+def test_a_cell_learns(data):
+    """300 epochs take the RMSE from the targets' deviation of about 2 well below it, in the units of the target."""
+    model = Model(1.0, "tanh", True, 0.1, 0.5)
+    cell = measure(
+        "CSGHMC", load_splits("yacht", 2, data), model, LearntAfterBurnIn(2.0, -200.0, 10, 10.0, 1.0), 300,
+        progress=False,
+    )  # fmt: skip
+    assert max(cell.rmse) < 0.3 * Y.std()
+    assert len(cell.nll) == len(cell.coverage) == 2
+    assert 1 <= min(cell.effective_models) <= max(cell.effective_models) < 50
+    assert np.isfinite(cell.nll).all()
+
+
+def test_the_energy_of_the_paper_is_the_sum_of_squares():
+    likelihood = likelihood_of(papers_settings("yacht")[0])
+    targets = jnp.array([1.0, 2.0, 5.0])
+    np.testing.assert_allclose(likelihood.log_density(jnp.array([1.0, 0.0, 2.0]), targets), [0, -4, -9], rtol=1e-6)
+
+
+# --- The study ---------------------------------------------------------------------------------------
+
+
+def made_up(rmse):
+    """A cell in which everything is the RMSE, which has one number for each split."""
+    listed = np.asarray(rmse, float).tolist()
+    return Cell(*[listed] * 5, [0.0] * 5, [0.9, 1.1], [0.5, 2.0], 1.0)
+
+
+def record_of(change=None):
+    """A record of ten splits that has the paper's means, with a change of some cells of the first recipe."""
+    noise = 0.001 * np.array([-3, -2, -2, -1, 0, 0, 1, 2, 2, 3])
+    record = {"epochs": 5000, "splits": 10, "models": 50, "cells": {}}
+    for key, recipe in RECIPES.items():
+        for name in recipe.data_sets:
+            row = {m: made_up(PAPERS_TABLE[m].get(name, (0.4, 0))[0] + noise * (1 + i)) for i, m in enumerate(METHODS)}
+            if key == "paper":
+                row |= {method: cell for (place, method), cell in (change or {}).items() if place == name}
+            plain = {method: None if cell is None else vars(cell) for method, cell in row.items()}
+            record["cells"].setdefault(key, {})[name] = plain
+    return json.loads(json.dumps(record))
+
+
+def verdicts(record):
+    return {claim.key: claim.verdict.outcome for claim in UCI.conclude(record).claims}
+
+
+def test_the_papers_own_numbers_agree_with_the_paper():
+    found = verdicts(record_of())
+    assert {outcome for key, outcome in found.items() if not key.startswith("best-")} == {"agrees"}
+    assert found["best-heating-csgld"] == "undecided"  # a tie
+    assert found["best-yacht-csghmc"] == "differs"  # the paper's own number for Yacht, where SGHMC is better
+
+
+def test_claims_differ_and_are_undecided_as_they_should():
+    spread = np.linspace(-1, 1, 10)
+    found = verdicts(
+        record_of(
+            {
+                ("cooling", "CSGLD"): made_up(1.2 + 0.001 * spread),  # worse than SGLD and than the paper
+                ("concrete", "CSGLD"): made_up(4.12 + spread),  # as SGLD, with much noise
+                ("wine", "CSGLD"): None,
+                ("yacht", "SGD"): None,
+            }
+        )
+    )
+    assert found["energy-csgld"] == found["energy-csgld-rmse"] == "differs"
+    assert found["concrete-csgld"] == found["concrete-csgld-rmse"] == "undecided"
+    assert found["wine-csgld"] == found["wine-csgld-rmse"] == "differs"
+    assert found["yacht-csgld"] == found["yacht-sgld-sgd"] == "agrees"
+    assert found["yacht-sgd-rmse"] == "differs"
+    assert found["energy-sgld-sgd"] == found["wine-csghmc"] == "agrees"
+
+
+def test_an_exact_tie_is_undecided():
+    """CSGLD that is SGLD to the last bit, as where θ does not move."""
+    same = made_up(0.55 + 0.01 * np.arange(10))
+    assert verdicts(record_of({("wine", "CSGLD"): same, ("wine", "SGLD"): same}))["wine-csgld"] == "undecided"
+
+
+def test_a_contour_method_is_compared_with_the_better_baseline():
+    claims = UCI.conclude(record_of({("cooling", "SGD"): made_up([1.05] * 10)})).claims
+    assert "CSGLD minus SGD" in next(claim.ours for claim in claims if claim.key == "energy-csgld")
+
+
+def test_keys_are_unique_and_notes_have_both_tables():
+    outcome = UCI.conclude(record_of())
+    keys = [claim.key for claim in outcome.claims]
+    assert len(keys) == len(set(keys)) == 48
+    notes = "\n".join(outcome.notes)
+    assert "| CSGLD − SGLD | -0.060 ± 0.001 |" in notes
+    assert "1.080 ± 0.001 (1.08)" in notes
+    assert list(outcome.figures) == ["table1-paper", "table1-best"]
+
+
 def invented(method, splits, model, flattening, epochs, *, progress):
     """Contour methods are better by 0.1 on every split; M-SGD diverges."""
     if method == "M-SGD":
         raise DivergenceError("it met a number that is not finite", None)
-    rmse = RANDOM.uniform(0.5, 0.8, size=1) + np.arange(len(splits)) - (0.1 if flattening else 0.0)
-    if method in FAMILIES["CSGLD"]:
-        rmse = 0.6 + np.arange(len(splits)) / 10 - (0.1 if flattening else 0.0)
-    listed = rmse.tolist()
-    return Cell(listed, listed, listed, listed, listed, [0.0] * 5, [0.9, 1.1], 1.0)
+    return made_up(0.6 + np.arange(len(splits)) / 10 - (0.1 if flattening else 0.0))
+
+
+def run_study(data, parts, epochs=None):
+    record = {}
+    options = replace(UCI.options(epochs, quick=True, data=data), parts=parts)
+    return UCI.measure(options, record), record
+
+
+@pytest.mark.usefixtures("untyped")
+def test_the_study_measures_both_recipes(data, monkeypatch):
+    monkeypatch.setattr(cells, "measure", invented)
+    finished, record = run_study(data, None)
+    assert finished
+    record = json.loads(json.dumps(record))  # plain data
+    assert (record["epochs"], record["splits"], record["models"]) == (200, 2, 50)
+    for key in RECIPES:
+        assert list(record["cells"][key]["yacht"]) == list(METHODS)
+        assert record["cells"][key]["yacht"]["M-SGD"] is None
+        assert record["settings"][key]["yacht"].keys() == FAMILIES.keys()
+    assert record["settings"]["paper"]["yacht"]["CSGLD"]["flattening"]["zeta"] == 2.5
+    claims = {claim.key: claim for claim in UCI.conclude(record).claims}
+    assert claims["yacht-csgld"].ours.startswith("RMSE of CSGLD minus SGD, the better baseline: -0.100")
+    assert claims["yacht-m-sgd-rmse"].ours == "diverged"
+
+
+@pytest.mark.usefixtures("untyped")
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_a_study_that_was_cut_does_not_measure_its_cells_again(data, tmp_path, monkeypatch, end):
+    """Ctrl-C leaves what there is in the record; a process that ends otherwise, as by SIGKILL, leaves the parts."""
+    calls, parts = [], tmp_path / "parts"
+
+    def counted(method, *arguments, **options):
+        calls.append(method)
+        if len(calls) == 5:
+            raise end
+        return invented(method, *arguments, **options)
+
+    monkeypatch.setattr(cells, "measure", counted)
+    if end is KeyboardInterrupt:
+        finished, record = run_study(data, parts)
+        assert not finished
+        assert list(record["cells"]["paper"]["yacht"]) == ["SGD", "SGLD", "CSGLD", "M-SGD"]
+    else:
+        with pytest.raises(SystemExit):
+            run_study(data, parts)
+    assert len(list(parts.iterdir())) == 4
+    finished, record = run_study(data, parts)
+    assert finished
+    assert calls == ["SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "SGHMC", "CSGHMC", *METHODS]
+    assert record["cells"]["paper"]["yacht"]["M-SGD"] is None
+
+
+@pytest.mark.usefixtures("untyped")
+def test_cells_of_another_length_are_not_taken(data, tmp_path, monkeypatch):
+    calls = []
+
+    def counted(method, *arguments, **options):
+        calls.append(method)
+        return invented(method, *arguments, **options)
+
+    monkeypatch.setattr(cells, "measure", counted)
+    for epochs in (50, 60, 60):
+        run_study(data, tmp_path / "parts", epochs)
+    assert len(calls) == 2 * 2 * len(METHODS)
+
+
+@pytest.mark.parametrize("names", [("yacht",), PAPER.data_sets], ids=len)
+def test_the_legend_fits_the_figure(names):
+    """A quick run has one data set, and a narrow figure."""
+    figure = draw({name: dict.fromkeys(METHODS, made_up([0.5, 0.7])) for name in names})
+    figure.canvas.draw()
+    legend = figure.legends[0].get_window_extent()
+    assert legend.x0 >= figure.bbox.x0
+    assert legend.x1 <= figure.bbox.x1
+    plt.close(figure)
+
+
+# --- The search and the readings ---------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("untyped")
@@ -118,7 +348,7 @@ def test_a_search_writes_where_it_is_told_and_goes_on_from_there(data, tmp_path,
     def counted(method, *arguments, **options):
         calls.append(method)
         rmse = 1.0 + 0.01 * len(calls)  # the first setting of each kind is the best
-        return Cell([rmse], [0.0], [0.9], [rmse], [50.0], [0.0, 10.0, 100.0, 900.0, 1000.0], [1.0, 1.0], 0.0)
+        return replace(made_up([rmse]), energies=[0.0, 10.0, 100.0, 900.0, 1000.0])
 
     monkeypatch.setattr(search, "measure", counted)
     search.main(["yacht", "--data", str(data), "--out", str(out)])
@@ -129,7 +359,7 @@ def test_a_search_writes_where_it_is_told_and_goes_on_from_there(data, tmp_path,
     found = json.loads(out.read_text())
     assert found.keys() == {"yacht"}
     assert found["yacht"]["CSGLD"]["model"] == vars(Model(1.0, "relu", False, 0.25, 0.1))
-    assert found["yacht"]["CSGLD"]["flattening"] == vars(Flattening(2.5, -100.0, 12, 0.3, 1.0))
+    assert found["yacht"]["CSGLD"]["flattening"] == vars(LearntAfterBurnIn(2.5, -100.0, 12, 0.3, 1.0))
     del found["yacht"]["CSGHMC"]["scores"][-1]
     out.write_text(json.dumps(found))
     calls.clear()
@@ -145,83 +375,46 @@ def test_a_search_names_the_data_sets_it_knows(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("untyped")
-def test_the_study_writes_its_table(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "measure", invented)
-    result = call("--quick", "--data", data, "--out", tmp_path / "out")
-    assert result.exit_code == 0, result.output
-    assert "0.650 ± 0.050" in result.output
-    assert "0.72 ± 0.07" in result.output
-    assert "-0.100 ± 0.000" in result.output
-    assert "diverged" in result.output
-    numbers = json.loads((tmp_path / "out" / "results.json").read_text())
-    assert numbers["cells"]["yacht"]["M-SGD"] is None
-    np.testing.assert_allclose(numbers["paired_differences"]["yacht"]["CSGLD"], [-0.1, -0.1])
-    assert len(numbers["cross_validation"]["yacht"]["CSGLD"]) > 5
-    report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "too short to judge" in report
-    assert "| CSGLD − SGLD | -0.100 ± 0.000 |" in report
-    assert (tmp_path / "out" / "table1.png").stat().st_size > 10_000
+def test_readings_go_on_from_their_file_and_find_the_closest(tmp_path, monkeypatch, capsys):
+    """The recipe is the only reading here that has the paper's numbers."""
+    out, calls = tmp_path / "readings.json", []
 
-
-@pytest.mark.usefixtures("untyped")
-@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
-def test_a_study_that_was_cut_does_not_measure_its_cells_again(data, tmp_path, monkeypatch, end):
-    """Ctrl-C writes what there is; a process that ends otherwise, as by SIGKILL, writes nothing more."""
-    calls, out = [], tmp_path / "out"
-
-    def counted(method, *arguments, **options):
+    def counted(method, splits, model, flattening, epochs, *, progress):
         calls.append(method)
-        if len(calls) == 5:
-            raise end
-        return invented(method, *arguments, **options)
+        error = 1.0 if len(calls) > 20 else PAPERS_TABLE[method][PAPER.data_sets[max(len(calls) - 5, 0) // 4]][0]
+        return made_up([error, error])
 
-    monkeypatch.setattr(table, "measure", counted)
-    words = ("--quick", "--data", data, "--out", out)
-    assert call(*words).exit_code in (130, 0)
-    assert len(list((out / "parts").iterdir())) == 4
-    result = call(*words)
-    assert result.exit_code == 0, result.output
-    assert calls == ["SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "SGHMC", "CSGHMC"]
-    cells = json.loads((out / "results.json").read_text())["cells"]["yacht"]
-    assert list(cells) == ["SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "CSGHMC"]
-    assert cells["M-SGD"] is None
-    assert not (out / "parts").exists()
-    assert "already holds results" in call(*words).output
+    monkeypatch.setattr(readings, "measure", counted)
+    monkeypatch.setattr(readings, "load_splits", lambda name, seeds, data: [split(X, Y, seed) for seed in range(2)])
+    readings.main(["--out", str(out)])
+    record = json.loads(out.read_text())
+    distances = {reading: readings.distance(names) for reading, names in record["baselines"].items()}
+    assert distances["recipe"] < 1e-9 < min(one for reading, one in distances.items() if reading != "recipe")
+    assert "| recipe | 0% |" in capsys.readouterr().out
+    made = len(calls)
+    readings.main(["--out", str(out)])
+    assert len(calls) == made
 
 
-@pytest.mark.usefixtures("untyped")
-def test_cells_of_another_length_are_not_taken(data, tmp_path, monkeypatch):
-    calls, out = [], tmp_path / "out"
-
-    def counted(method, *arguments, **options):
-        calls.append(method)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return invented(method, *arguments, **options)
-
-    monkeypatch.setattr(table, "measure", counted)
-    call("--quick", "--data", data, "--out", out, "--epochs", 50)
-    assert call("--quick", "--data", data, "--out", out, "--epochs", 60).exit_code == 0
-    assert calls == ["SGD", "SGLD", "SGD", "SGLD", "CSGLD", "M-SGD", "SGHMC", "CSGHMC"]
+# --- The committed records ---------------------------------------------------------------------------
 
 
-def test_missing_data_are_named(tmp_path):
-    result = call("--quick", "--data", tmp_path / "nowhere", "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "there is no folder" in result.output
-    result = call("--quick", "--data", tmp_path, "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "yacht/data.txt" in result.output.replace("\n", "")
-    assert not (tmp_path / "out").exists()
+def test_the_committed_record_gives_claims_and_figures():
+    record = json.loads((RESULTS / "uci.json").read_text(encoding="utf-8"))
+    assert (record["about"]["length"], record["about"]["seeds"]) == (UCI.full.length, UCI.full.seeds)
+    for key, recipe in RECIPES.items():
+        assert list(record["cells"][key]) == list(recipe.data_sets)
+        for name in recipe.data_sets:
+            assert record["settings"][key][name] == json.loads(json.dumps(recipe.described(name)))
+    outcome = UCI.conclude(record)
+    assert {claim.verdict.outcome for claim in outcome.claims} <= {"agrees", "differs", "undecided"}
+    assert all("nan" not in claim.ours for claim in outcome.claims)
+    for drawing in outcome.figures.values():
+        plt.close(drawing.draw())
 
 
-@pytest.mark.parametrize("names", [("yacht",), tuple(PAPERS)], ids=len)
-def test_the_legend_fits_the_figure(names):
-    """A quick run has one data set, and a narrow figure."""
-    cell = Cell(*[[0.5, 0.7]] * 5, [0.0] * 5, [0.9, 1.1], 1.0)
-    figure = table._figure({name: dict.fromkeys(table.PAPERS_TABLE, cell) for name in names})
-    figure.canvas.draw()
-    legend = figure.legends[0].get_window_extent()
-    assert legend.x0 >= figure.bbox.x0
-    assert legend.x1 <= figure.bbox.x1
-    plt.close(figure)
+def test_the_recipe_is_the_closest_reading_of_the_baselines():
+    record = json.loads((RESULTS / "readings.json").read_text(encoding="utf-8"))
+    distances = {reading: readings.distance(names) for reading, names in record["baselines"].items()}
+    del distances[readings.ONE_SPLIT]  # the same reading on another split
+    assert min(distances, key=distances.__getitem__) == "recipe"

@@ -16,7 +16,7 @@ from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, I
 from contourmc.studies.cifar.records import read_records, set_of, write_record
 from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
 from contourmc.studies.cifar.shift_table import make_shift_table
-from contourmc.studies.cifar.table import draw, make_draws_table, make_table
+from contourmc.studies.cifar.table import make_draws_table, make_table
 from contourmc.studies.datasets import DatasetError
 
 QUICK = "csghmc"  # what --quick runs if nothing is named
@@ -132,10 +132,7 @@ def _evaluations_of_a_cut_run(file: Path) -> list[Any] | None:
 
 
 def _show(folders: dict[ImageSet, Path]) -> None:
-    """The table of all records of each data set in its folder, and their picture."""
-    import matplotlib
-
-    matplotlib.use("Agg")
+    """The table of all records of each data set in its folder."""
     nothing = True
     for images, folder in folders.items():
         try:
@@ -143,15 +140,13 @@ def _show(folders: dict[ImageSet, Path]) -> None:
         except ValueError as error:
             stop(str(error))
         if records:
-            nothing, file = False, folder / f"{images.name}.png"
+            nothing = False
             console.print(make_table(images, records))
             console.print()
             console.print(make_draws_table(records))
             if (under_shift := make_shift_table(records)) is not None:
                 console.print()
                 console.print(under_shift)
-            draw(images, records).savefig(file, dpi=130)
-            tell_written([file])
             console.print()
     if nothing:
         looked = " and ".join(dict.fromkeys(map(str, folders.values())))

@@ -15,7 +15,7 @@ from contourmc.cli.output import console, output_folder, stop, stop_interrupted,
 from contourmc.studies.base import Options, Study
 from contourmc.studies.catalogue import SIMULATIONS, UCI
 
-PARTS = "parts"  # the folder of what a study that was cut has finished, in that of its results
+RECORD, PARTS = "results.json", "parts"  # in the folder of a study; PARTS has what one that was interrupted finished
 
 app = typer.Typer(
     help="Reproduce an experiment of the paper: its figures, every number, and a report on each of the paper's claims.",
@@ -27,7 +27,7 @@ Steps = Annotated[int | None, typer.Option(min=100, help="Steps of each chain, i
 Seeds = Annotated[int | None, typer.Option(min=1, max=1000, help="Independent repetitions.")]
 Epochs = Annotated[int | None, typer.Option(min=1, help="Passes through the data, instead of the paper's.")]
 Data = Annotated[Path | None, typer.Option(help="A folder that holds the data; by default they are downloaded.")]
-Quick = Annotated[bool, typer.Option("--quick", help="The same code in well under a minute.")]
+Quick = Annotated[bool, typer.Option("--quick", help="The same code in about a minute.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the results of an earlier run.")]
 
 
@@ -54,7 +54,7 @@ def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> 
 
     from contourmc.studies.datasets import DatasetError
     from contourmc.studies.kept_parts import KeptParts
-    from contourmc.studies.report import COLUMNS, row, write
+    from contourmc.studies.report import COLUMNS, about, read_record, row, write_record, write_report
 
     matplotlib.use("Agg")
     place = out or Path("results") / study.name
@@ -62,23 +62,26 @@ def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> 
     if force:
         parts.clear()
     options = replace(options, parts=place / PARTS)
-    with output_folder(place, "results.json", force or (place / PARTS).exists()) as folder:
-        began = time.perf_counter()
+    with output_folder(place, RECORD, force or (place / PARTS).exists()) as folder:
+        began, record = time.perf_counter(), {}
         try:
-            outcome = study.run(options)
+            complete = study.measure(options, record)
         except DatasetError as error:
             stop(str(error))
-        if outcome.interrupted and not outcome.results:
+        if not complete and not record:
             stop_interrupted("before the first result, so nothing was written")
-        files = write(study, options, outcome, time.perf_counter() - began, folder)
-        if not outcome.interrupted:
-            table = Table(*COLUMNS, title=study.title, title_justify="left", show_lines=True)
-            for claim in outcome.claims:
-                table.add_row(*row(claim, options))
-            console.print(table)
-        tell_written(files)
-        if outcome.interrupted:
-            stop_interrupted("no claim is judged; results.json has what had been measured by then")
+        made = about(study, options, time.perf_counter() - began, interrupted=not complete)
+        write_record({"about": made, **record}, folder / RECORD)
+        if not complete:
+            tell_written([folder / RECORD])
+            stop_interrupted(f"no claim is judged; {RECORD} has what had been measured by then")
+        record = read_record(folder / RECORD)  # claims and pictures are those of the file
+        outcome = study.conclude(record)
+        table = Table(*COLUMNS, title=study.title, title_justify="left", show_lines=True)
+        for claim in outcome.claims:
+            table.add_row(*row(claim, conclusive=options.conclusive))
+        console.print(table)
+        tell_written([folder / RECORD, *write_report(study, record, outcome, folder)])
         parts.clear()
 
 
@@ -106,6 +109,62 @@ def uci(
 ) -> None:
     """Table 1."""
     reproduce(UCI, UCI.options(epochs, seeds, quick, data), out, force)
+
+
+@app.command("all")
+def everything(
+    out: Annotated[Path, typer.Option(help="The folder that gets one folder for each study.")] = Path("results"),
+    data: Data = None,
+    quick: Quick = False,
+    force: Force = False,
+) -> None:
+    """Every study, one after the other; with --quick in a few minutes, Table 2 included.
+
+    Without --quick, Table 2 is left out: its runs take a GPU four minutes each (`contourmc reproduce cifar`). A study
+    whose data cannot be found is named, and left out.
+    """
+    from contourmc.cli.cifar import cifar as train
+    from contourmc.studies.datasets import DatasetError, cifar10
+    from contourmc.studies.datasets import uci as load_uci
+
+    left_out = []
+    suffix = "-quick" if quick else ""
+    for study in (*SIMULATIONS, UCI):
+        try:
+            if study is UCI:
+                load_uci("yacht", data)
+        except DatasetError as error:
+            left_out.append(f"{study.name}: {error}")
+            continue
+        console.rule(study.title)
+        reproduce(study, study.options(quick=quick, data=data), out / f"{study.name}{suffix}", force)
+    if quick:
+        try:
+            cifar10(data)
+        except DatasetError as error:
+            left_out.append(f"cifar: {error}")
+        else:
+            console.rule("Table 2")
+            train(quick=True, data=data, out=out / "cifar10-quick", force=force)
+    if left_out:
+        stop("left out: " + "; ".join(left_out))
+
+
+@app.command("page")
+def page(
+    records: Annotated[Path, typer.Option(help="The folder of the records.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/paper.md"),
+) -> None:
+    """Write the page "The paper, result by result" and its figures from the records of all studies."""
+    import matplotlib
+
+    from contourmc.studies.paper import write_page
+
+    matplotlib.use("Agg")
+    try:
+        tell_written(write_page(records, out))
+    except (OSError, ValueError) as error:
+        stop(str(error))
 
 
 class _Cifar(TyperCommand):

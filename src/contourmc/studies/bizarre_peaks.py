@@ -13,7 +13,23 @@ from contourmc.kernels.contour import csgld, ksgld
 from contourmc.problems import GaussianMixture
 from contourmc.problems.gaussian_mixture import bin_probabilities
 from contourmc.sampling.sample import sample
-from contourmc.studies.base import Claim, Options, Outcome, Size, Verdict, complete, within
+from contourmc.studies.algorithm import FlatLastBin
+from contourmc.studies.algorithm_one import noisy, run
+from contourmc.studies.base import (
+    Claim,
+    Drawing,
+    Options,
+    Outcome,
+    Record,
+    Size,
+    complete,
+    difference,
+    exact,
+    judge,
+    over_seeds,
+    share,
+    with_error,
+)
 from contourmc.targets.energies import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -26,6 +42,7 @@ ZETA = 0.75
 SCHEMES: tuple[Scheme, ...] = ("left", "centred", "right")
 WIDTHS, QUICK_WIDTHS = (1.0, 0.5, 0.25, 0.125), (1.0, 0.25)
 OFFSETS, QUICK_OFFSETS = (0.01, 0.21, 0.41, 0.61, 0.81), (0.01, 0.61)  # where U(−6) lies in its bin
+PRINTED = "Algorithm 1, flat last bin"
 
 
 class Peak(NamedTuple):
@@ -77,10 +94,13 @@ def scan(widths: tuple[float, ...], offsets: tuple[float, ...]) -> dict[str, Any
     farthest: the largest distance of a peak from the nearest stationary energy, in bins.
     shift: the smallest and the largest (energy of the peak − U(−6)) / Δu.
     heights: of the peaks near U(−6), by width, for every offset; 0 without a peak.
+    same_bin: in how many partitions the peak near U(−6) is in the bin of U(−6), of how many that have one.
     """
     points, (_, grid_energies, probabilities) = stationary(), PROBLEM.grid(2_000_001)
     levels = np.array(list(points.values()))
-    found: dict[str, Any] = {s: dict(peaks=0, farthest=0.0, shift=[np.inf, -np.inf], heights={}) for s in SCHEMES}
+    found: dict[str, Any] = {
+        s: dict(peaks=0, farthest=0.0, shift=[1e9, -1e9], same_bin=[0, 0], heights={}) for s in SCHEMES
+    }
     for width, offset in itertools.product(widths, offsets):
         edge = points["x = -6"] - offset * width
         low = edge - width * np.floor((edge - points["x = 4"]) / width - 0.1)  # bin 0 must not be empty
@@ -95,6 +115,8 @@ def scan(widths: tuple[float, ...], offsets: tuple[float, ...]) -> dict[str, Any
             if near:
                 shift = (near.energy - points["x = -6"]) / width
                 entry["shift"] = [min(entry["shift"][0], shift), max(entry["shift"][1], shift)]
+                bins = [int(partition.index(jnp.asarray(u))) for u in (near.energy - 2e-3 * width, points["x = -6"])]
+                entry["same_bin"] = [entry["same_bin"][0] + (bins[0] == bins[1]), entry["same_bin"][1] + 1]
     return found
 
 
@@ -105,9 +127,7 @@ def _highest_near(peaks: list[Peak], energy: float, reach: float) -> Peak | None
 
 
 def kernels(quick: bool) -> dict[str, Kernel]:
-    """CSGLD, and controls: θ known; θ ∝ e^(−u), which flattens without a peak; unless quick, also small steps and
-    step weights.
-    """
+    """CSGLD, and controls: θ known; θ ∝ e^(−u), which flattens without a peak; unless quick, also small steps."""
     setup: dict[str, Any] = dict(partition=PARTITION, zeta=ZETA, scheme="left")
     common: dict[str, Any] = dict(**setup, step_size=0.1)
     true_theta = PROBLEM.theta(PARTITION).tolist()
@@ -118,37 +138,61 @@ def kernels(quick: bool) -> dict[str, Kernel]:
         "KSGLD, true θ": ksgld(**common, theta=true_theta),
         "KSGLD, true θ, ε = 0.02": ksgld(**setup, step_size=0.02, theta=true_theta),
         "KSGLD, θ without peaks": ksgld(**common, theta=(smooth / smooth.sum()).tolist()),
-        "CSGLD, paper's step weights": csgld(**common, weights="step"),
     }
-    skipped = ("CSGLD, ε = 0.02", "KSGLD, true θ, ε = 0.02", "CSGLD, paper's step weights") if quick else ()
+    skipped = ("CSGLD, ε = 0.02", "KSGLD, true θ, ε = 0.02") if quick else ()
     return {name: kernel for name, kernel in compared.items() if name not in skipped}
 
 
-def estimate(kernel: Kernel, size: Size) -> dict[str, float]:
-    """The mean and P(x < −1) with their standard errors over runs, and the crossings of −1 per run."""
+def estimate(kernel: Kernel, size: Size) -> dict[str, Any]:
+    """The mean and P(x < −1) of every run, and the crossings of −1 per run."""
     steps, runs = size.length, size.seeds
     result = complete(sample(TARGET, init=0.0, steps=steps, chains=runs, kernel=kernel, thin=max(1, steps // 20_000)))
-    figures = {"crossings": float(np.mean(np.sum(np.diff(result.draws > -1, axis=1), axis=1)))}
-    means, below = result.mean(by_chain=True), result.expectation(lambda x: x < -1, by_chain=True)
-    for name, by_run in (("mean", np.asarray(means)), ("below", np.asarray(below))):
-        figures[name] = float(by_run.mean())
-        figures[f"{name}_se"] = float(by_run.std(ddof=min(1, runs - 1)) / runs**0.5)
-    return figures
+    return {
+        "mean": np.asarray(result.mean(by_chain=True)).tolist(),
+        "below": np.asarray(result.expectation(lambda x: x < -1, by_chain=True)).tolist(),
+        "crossings": float(np.mean(np.sum(np.diff(result.draws > -1, axis=1), axis=1))),
+    }
 
 
-def run(options: Options, results: dict[str, Any]) -> Outcome:
+def _estimate_printed(size: Size) -> dict[str, Any]:
+    """The same of the reference implementation, with the paper's weights; a tenth is burn-in, as for the others."""
+    every = max(1, size.length // 20_000)
+    algorithm = FlatLastBin(PARTITION.low, PARTITION.width, PARTITION.bins, zeta=ZETA)
+    path = run(
+        algorithm, noisy(PROBLEM.energy, 0.01), 0.0, steps=size.length, every=every, chains=size.seeds, seed=0
+    )  # fmt: skip
+    later = path.steps > size.length // 10
+    weights = path.weight[:, later] / path.weight[:, later].sum(axis=1, keepdims=True)
+    return {
+        "mean": ((path.total * path.mean)[:, later].sum(axis=1) / path.total[:, later].sum(axis=1)).tolist(),
+        "below": np.sum(weights * (path.x[:, later] < -1), axis=1).tolist(),
+        "crossings": float(np.mean(np.sum(np.diff(path.x[:, later] > -1, axis=1), axis=1))),
+    }
+
+
+def measure(options: Options, record: Record) -> None:
     """Find the peaks, and see whether they disturb the estimates."""
     partitions = (QUICK_WIDTHS, QUICK_OFFSETS) if options.quick else (WIDTHS, OFFSETS)
     points, found = stationary(), scan(*partitions)
     peaks = peaks_by_scheme(PARTITION, PROBLEM.theta(PARTITION))
     shown = {scheme: _highest_near(some, points["x = -6"], 1.5) for scheme, some in peaks.items()}
-    results |= {"stationary_energies": points, "scan": found}
-    results["shown"] = {scheme: peak and peak._asdict() for scheme, peak in shown.items()}
+    record |= {"stationary_energies": points, "scan": found, "length": options.size.length, "runs": options.size.seeds}
+    record["shown"] = {scheme: list(peak) if peak else None for scheme, peak in shown.items()}
     for name, kernel in kernels(options.quick).items():
-        results.setdefault("estimates", {})[name] = estimate(kernel, options.size)
-    estimates = results["estimates"]
-    figures = {"bizarre_peaks": _figure(shown["left"], found)}
-    return Outcome(_claims(shown, found, estimates), results, figures, _notes(found, estimates, options.size))
+        record.setdefault("estimates", {})[name] = estimate(kernel, options.size)
+    record["estimates"][PRINTED] = _estimate_printed(options.size)
+
+
+def conclude(record: Record) -> Outcome:
+    shown = {scheme: Peak(*peak) if peak else None for scheme, peak in record["shown"].items()}
+    drawing = Drawing(
+        lambda: _figure(shown["left"], record["scan"]),
+        f"Left: the energy, and the trial energy U + ζ log Ψ for the true θ: scheme left, ζ = {ZETA:g},"
+        f" u₁ = {PARTITION.low:g}, Δu = {PARTITION.width:g}. Right: the height of the peak near U(−6) for finer bins,"
+        " over five offsets of the bins, scheme left.",
+    )
+    claims = _claims(shown, record["scan"], record["estimates"])
+    return Outcome(claims, {"bizarre_peaks": drawing}, _notes(record))
 
 
 def _positions(peak: Peak) -> np.ndarray:
@@ -161,85 +205,110 @@ def _positions(peak: Peak) -> np.ndarray:
 def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dict[str, Any]) -> list[Claim]:
     minimum, peak = stationary()["x = -6"], shown["left"]
     if peak is None:
-        return [Claim("there is a bizarre peak", "none found", Verdict(False, "there is one"))]
+        return [Claim("peak", "there is a bizarre peak", "none found", judge(exact(0.0), above=0.1))]
     places = _positions(peak)
     x, energy, _ = PROBLEM.grid()
     slope = float(np.interp(places[1], x, np.gradient(energy, x)))
-    bins = [int(PARTITION.index(jnp.asarray(u))) for u in (peak.energy - 0.002, minimum)]  # the grid's half step
-    shifts = ", ".join(f"{p.energy - minimum:+.2f} (`{s}`)" for s, p in shown.items() if p)
+    left = found["left"]
     ranges = "; ".join(
         f"`{s}` {entry['peaks']} peaks, farthest {entry['farthest']:.2f} Δu" for s, entry in found.items()
     )
-    heights = found["left"]["heights"]
-    free, true = estimates["KSGLD, θ without peaks"], estimates["KSGLD, true θ"]
-    gap, noise = true["mean"] - free["mean"], float(np.hypot(true["mean_se"], free["mean_se"]))
+    heights = left["heights"]
+    tallest = [max(values) for values in heights.values()]
+    free, true = (over_seeds(estimates[name]["mean"]) for name in ("KSGLD, θ without peaks", "KSGLD, true θ"))
+    gap = difference(true, free)
+    printed = over_seeds(estimates[PRINTED]["mean"])
+    partitions = f"{len(heights)} widths and {len(next(iter(heights.values())))} offsets of the bins"
     return [
         Claim(
-            "a bizarre peak at a point x that is no stationary point",
+            "peak",
+            "the trial energy has a bizarre peak at a point x that is no stationary point of U",
             f"x = {places[0]:.2f} and {places[1]:.2f}, {peak.height:.2f} high; U′ there is {slope:.2f}",
-            Verdict(peak.height > 0.01 and abs(slope) > 0.1, "higher than 0.01, where |U′| > 0.1"),
+            judge(exact(min(peak.height, abs(slope))), above=0.1, unit="for the height of the peak and for |U′|"),
         ),
         Claim(
-            "x and −6 are in the same subregion",
-            f"bins {bins[0]} and {bins[1]} (`left`, u₁ = {PARTITION.low:g}, Δu = {PARTITION.width:g})",
-            Verdict(bins[0] == bins[1], "the same bin"),
+            "same-bin",
+            "x and −6 belong to the same subregion",
+            f"in {left['same_bin'][0]} of {left['same_bin'][1]} partitions with a peak near U(−6), over {partitions},"
+            " scheme left",
+            judge(share(*left["same_bin"]), above=0.5, unit="of the partitions"),
         ),
         Claim(
+            "same-energy",
             "x has the same energy as the local minimum at −6",
-            f"U(−6) = {minimum:.2f}; U(x) − U(−6) = {shifts}: the same to within Δu",
-            within(
-                max(abs(p.energy - minimum) if p else np.inf for p in shown.values()), high=PARTITION.width, unit="off"
+            f"U(−6) = {minimum:.2f}; (U(x) − U(−6))/Δu is {left['shift'][0]:+.2f} to {left['shift'][1]:+.2f} over"
+            f" {partitions}, scheme left: the distance shrinks with Δu",
+            judge(exact(max(map(abs, left["shift"]))), below=0.5, unit="for |U(x) − U(−6)| / Δu"),
+        ),
+        Claim(
+            "always",
+            "a bizarre peak always indicates a stationary point of the same energy",
+            f"distance from the nearest stationary energy, over {partitions}: {ranges}",
+            judge(
+                exact(max(entry["farthest"] for entry in found.values())),
+                below=1.0,
+                unit="Δu, the width of a bin",
             ),
         ),
         Claim(
-            "a bizarre peak always indicates a stationary point of the same energy",
-            f"distance from the nearest stationary energy, over {len(heights)} widths and"
-            f" {len(next(iter(heights.values())))} offsets of the bins: {ranges}",
-            within(max(entry["farthest"] for entry in found.values()), high=1, unit="Δu away"),
+            "finer",
+            "finer bins do not remove the peak (not in the paper)",
+            f"the highest peak near U(−6) is {tallest[0]:.2f} at Δu = {next(iter(heights))} and {tallest[-1]:.2f} at"
+            f" Δu = {list(heights)[-1]}, scheme left",
+            judge(exact(tallest[-1] - tallest[0]), above=0.0, unit="for the growth of the highest peak"),
         ),
         Claim(
-            "(not in the paper: do the peaks disturb the estimate of the mean?)",
-            f"with peaks {true['mean']:.3f} ± {true['mean_se']:.3f}, without {free['mean']:.3f} ±"
-            f" {free['mean_se']:.3f}, truth {PROBLEM.mean:.3f}; the two are"
-            f" {abs(gap) / (noise or np.inf):.1f} standard errors apart",
-            None,
+            "harmless",
+            "the peaks do not disturb weighted averages (not in the paper)",
+            f"weighted mean of x with θ known, continuous weights: {true:.3f} with peaks, {free:.3f} without, truth"
+            f" {PROBLEM.mean:.3f}",
+            judge(
+                gap, above=-0.1, below=0.1, unit="for the difference of the two means; the standard deviation is 3.9"
+            ),
+        ),
+        Claim(
+            "mean",
+            "CSGLD's weighted average converges on this mixture, too (Algorithm 1 with a flat last bin)",
+            f"weighted mean of x: {printed:.3f}, truth {PROBLEM.mean:.3f}; the library, same scheme, continuous"
+            f" weights:"
+            f" {over_seeds(estimates['CSGLD']['mean']):.3f}",
+            judge(with_error(printed.value - PROBLEM.mean, printed.error), above=-0.1, below=0.1, unit="for its bias"),
         ),
     ]
 
 
-def _notes(found: dict[str, Any], estimates: dict[str, Any], size: Size) -> list[str]:
+def _notes(record: Record) -> list[str]:
+    found, estimates = record["scan"], record["estimates"]
     heights = ["| Δu | mean height | largest | offsets with a peak |", "|---|---|---|---|"]
     for width, values in found["left"]["heights"].items():
         heights.append(
             f"| {width} | {np.mean(values):.2f} | {max(values):.2f} | {np.count_nonzero(values)} of {len(values)} |"
         )
-    levels = np.array([list(entry["heights"].values()) for entry in found.values()])
-    differ = np.abs(levels - levels[0]).max()
     table = ["| | mean of x | P(x < −1) | crossings per run |", "|---|---|---|---|"]
     table.append(f"| truth | {PROBLEM.mean:.3f} | {PROBLEM.weights[0]:.4f} | |")
     for name, numbers in estimates.items():
-        mean = f"{numbers['mean']:.3f} ± {numbers['mean_se']:.3f}"
-        below = f"{numbers['below']:.4f} ± {numbers['below_se']:.4f}"
-        table.append(f"| {name} | {mean} | {below} | {numbers['crossings']:,.0f} |")
-    shifts = ", ".join(f"{e['shift'][0]:+.2f} to {e['shift'][1]:+.2f} (`{s}`)" for s, e in found.items())
+        mean, below = over_seeds(numbers["mean"]), over_seeds(numbers["below"])
+        table.append(f"| {name} | {mean:.3f} | {below:.4f} | {numbers['crossings']:,.0f} |")
     return [
-        f"The paper does not give u₁. The first three rows are for u₁ = {PARTITION.low:g}, which we chose because the"
-        " peak is highest where U(−6) lies just above an edge; the fourth row and the table of heights try others.",
+        f"The paper does not give u₁. The figure and the estimates are for u₁ = {PARTITION.low:g}, where U(−6) lies"
+        f" just"
+        " above an edge and the peak is highest; the claims about energies and bins are for all widths and offsets"
+        " tried.",
         "**Why.** At the energy of a local minimum a new region of space opens, so the bin that holds it (or the"
         " next, if the minimum is near its upper end) has more mass than its neighbours suggest: log θ has a bump."
         " The trial energy U + ζ·log Ψ(U) depends on U alone, and shows the bump wherever U has that value, also on"
-        f" the slopes of the deeper mode. Where it lies, (U(x) − U(−6))/Δu over all partitions tried: {shifts}.",
+        " the slopes of the deeper mode.",
         "**Finer bins do not remove it.** The density of states has a singularity (u − U(−6))^−½ there, which"
         f" finer bins resolve; in the limit, halving Δu adds ½ζ·log 2 = {0.5 * ZETA * np.log(2):.2f}. Heights for each"
-        f" width, over the offsets of the bins, `left` (the other schemes differ from it by at most {differ:.3f}):",
+        " width, over the offsets of the bins, scheme left:",
         "\n".join(heights),
-        f"**Estimates**, {size.seeds} runs of {size.length:,} steps, `left`, ε = 0.1, a tenth as burn-in; ± is one"
-        " standard error:",
+        f"**Estimates**, {record['runs']} runs of {record['length']:,} steps, scheme left, ε = 0.1, a tenth as burn-in;"
+        " ± is one standard error. θ without peaks is θ(i) ∝ e^(−iΔu).",
         "\n".join(table),
-        "All chains start at 0; θ without peaks is θ(i) ∝ e^(−iΔu). Continuous weights undo any Ψ, with peaks or"
-        " without. Two errors remain: that of a finite ε (compare KSGLD at two step sizes), and in CSGLD that of a θ"
-        " still in motion, since the bins of a mode gain while a chain stays in it (compare CSGLD with KSGLD). Step"
-        " weights do not undo Ψ within a bin. (A quick run omits the small steps and the step weights.)",
+        "Continuous weights undo any Ψ, with peaks or without. Two errors remain: the error of a finite ε (compare"
+        " KSGLD"
+        " at two step sizes), and in CSGLD the error of a θ still in motion (compare CSGLD with KSGLD). Step weights do"
+        " not undo Ψ within a bin.",
     ]
 
 
@@ -265,7 +334,7 @@ def _figure(peak: Peak | None, found: dict[str, Any]) -> "Figure":
             ax.plot(places, np.interp(places, x, trial), "v", color=plots.ORANGE, ms=11, label="bizarre peak")
             ax.plot(places, np.interp(places, x, energy), "o", color=plots.ORANGE, ms=8, label="U at the peak")
         ax.set(xlabel="x", ylabel="energy", ylim=(0.5, 9), title="The peak is in the energy bin of the minimum at −6")
-        ax.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.11))
+        ax.legend(frameon=False, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.11), fontsize=11)
         heights = found["left"]["heights"]
         widths = [float(width) for width in heights]
         right.plot(widths, [max(v) for v in heights.values()], "o-", color=plots.ORANGE, label="largest")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from contourmc._core.describe import describe
-from contourmc.draws.samples import Samples
 from contourmc.engine.run import DivergenceError
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
-from contourmc.kernels.contour import contour, csgld
+from contourmc.kernels.contour import contour
 from contourmc.kernels.dynamics import Dynamics
 from contourmc.kernels.langevin import langevin
 from contourmc.kernels.replica_exchange import replica_exchange
@@ -22,7 +22,20 @@ from contourmc.kernels.schedules import CyclicCosine, Polynomial
 from contourmc.kernels.sgld import sgld
 from contourmc.problems import NineModes
 from contourmc.sampling.sample import sample
-from contourmc.studies.base import Claim, Options, Outcome, Size, Verdict, complete, within
+from contourmc.studies.algorithm_one import AlgorithmOne, noisy, run
+from contourmc.studies.base import (
+    Claim,
+    Drawing,
+    Options,
+    Outcome,
+    Record,
+    Size,
+    complete,
+    difference,
+    judge,
+    over_seeds,
+    share,
+)
 from contourmc.targets.energies import NoisyEnergy
 
 if TYPE_CHECKING:
@@ -33,9 +46,25 @@ VARIANCE = 0.1  # of the noise on energies and gradients
 TARGET = NoisyEnergy(PROBLEM.energy, gradient_variance=VARIANCE, energy_variance=VARIANCE)
 THIN = 10
 SEARCH_SEED, FINAL_SEED = 1000, 0
+EXPLORATION = 0.25  # the share of a cycle before its sampling stage (Zhang et al. 2020)
+BINS, REACH = 90, 2.8  # of the pictures
 
 # The numbers that a search varies: the step size, and what else the method has.
 Numbers = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The temperature of cyclical SGLD: 0 in the exploration stage of each cycle, 1 in its sampling stage."""
+
+    period: int
+
+    def sampling(self, step: Any) -> Any:
+        """Whether a step is in the sampling stage; steps count from 1."""
+        return ((step - 1) % self.period) >= EXPLORATION * self.period
+
+    def __call__(self, step: Array) -> Array:
+        return jnp.where(self.sampling(step), 1.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -46,7 +75,7 @@ class Method:
     """
 
     make: Callable[..., Kernel]
-    papers: Callable[[int], Kernel] | None
+    papers: Callable[[int], Kernel | AlgorithmOne] | None
     grid: tuple[Numbers, ...]
 
 
@@ -66,7 +95,7 @@ def _grid(*values: tuple[Any, ...]) -> tuple[Numbers, ...]:
 
 
 STEPS12 = (0.001, 0.002, 0.003, 0.004, 0.006, 0.008, 0.01, 0.012, 0.015, 0.02, 0.025, 0.03)
-PAPERS_OMEGA = Polynomial(10.0, 0.8, 100.0, cap=0.003)
+papers_omega = Polynomial(10.0, 0.8, 100.0, cap=0.003)  # of the supplement
 HEAVY = partial(langevin, momentum=0.8)
 # At their best settings replica exchange and contour sampling use the second-order scheme for Langevin dynamics, which
 # is better for both; the last two methods use SGLD's first-order steps, to show how much that matters. SGLD by itself
@@ -78,6 +107,11 @@ METHODS: Mapping[str, Method] = {
         lambda steps: sgld(CyclicCosine(0.005, max(1, steps // 20))),
         _grid((0.005, 0.01, 0.02, 0.04), (1_000, 5_000, 20_000)),
     ),
+    "cycSGLD\nstages": Method(
+        lambda value, period: sgld(CyclicCosine(value, period), Stages(period)),
+        lambda steps: sgld(CyclicCosine(0.005, max(1, steps // 20)), Stages(max(1, steps // 20))),
+        _grid((0.005, 0.01, 0.02, 0.04), (1_000, 5_000, 20_000)),
+    ),
     "reSGLD": Method(
         partial(_exchange, langevin),
         lambda steps: _exchange(sgld, 0.001, 3.0),
@@ -85,9 +119,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "CSGLD": Method(
         partial(_contour, langevin),
-        lambda steps: csgld(
-            0.001, Partition(-6.5, 0.25, 100), zeta=0.75, omega=PAPERS_OMEGA, scheme="left", weights="step"
-        ),
+        lambda steps: AlgorithmOne(-6.5, 0.25, 100, step_size=0.001, zeta=0.75, omega=papers_omega),
         _grid((0.02, 0.025, 0.03), (0.75, 1.0), (1.0, 2.0)),
     ),
     "reSGLD\nmomentum": Method(partial(_exchange, HEAVY), None, _grid((0.006, 0.01, 0.015, 0.02), (3.0, 6.0, 10.0))),
@@ -96,66 +128,71 @@ METHODS: Mapping[str, Method] = {
     "CSGLD\nfirst order": Method(partial(_contour, sgld), None, _grid((0.006, 0.01, 0.015), (0.75, 1.0), (1.0, 2.0))),
 }
 QUICK = ("reSGLD", "CSGLD")  # the methods that a quick run compares at their best settings
-# Pairs of methods that take the same kind of steps, and what the claim about them is called.
+# Pairs of methods that take the same kind of steps, with the key and the words of the claim about them.
 PAIRS = {
-    ("CSGLD", "reSGLD"): "CSGLD is at least as good as reSGLD",
-    ("CSGLD\nmomentum", "reSGLD\nmomentum"): "the same with momentum",
-    ("CSGLD\nfirst order", "reSGLD\nfirst order"): "the same with first-order steps, as in the paper",
+    ("CSGLD", "reSGLD"): ("best", "CSGLD is better than reSGLD"),
+    ("CSGLD\nmomentum", "reSGLD\nmomentum"): ("best-momentum", "the same with momentum"),
+    ("CSGLD\nfirst order", "reSGLD\nfirst order"): ("best-first-order", "the same with the first-order steps of SGLD"),
 }
 
 
-def run(options: Options, results: dict[str, Any]) -> Outcome:
+# --- Measurements ------------------------------------------------------------------------------------
+
+
+def measure(options: Options, record: Record) -> None:
     """The paper's settings; a search with the same budget for each method; the best settings on fresh seeds."""
     size = options.size
     names, budget = (QUICK, 1) if options.quick else (tuple(METHODS), 12)
-    papers: dict[str, Measured] = {}
-    best: dict[str, Measured] = {}
     for name, method in METHODS.items():
         if method.papers is not None:
-            papers[name] = _measure(method.papers(size.length), size.length, size.seeds, FINAL_SEED)
-            results.setdefault("papers_settings", {})[name] = papers[name].numbers
+            found = _measure(method.papers(size.length), size.length, size.seeds, FINAL_SEED)
+            record.setdefault("papers_settings", {})[name] = found
     for name in names:
-        best[name] = _search(name, size, budget)
-        results.setdefault("best_settings", {})[name] = best[name].numbers
-    results["truth"] = PROBLEM.masses.tolist()
-    results["budget"] = {"settings": budget, "seeds": 4, "evaluations": size.length}
-    figures = {"figure3": _panels(papers), "comparison": _bars(papers, best)}
-    return Outcome(_claims(papers, best, size.seeds), results, figures, _notes(size))
+        record.setdefault("best_settings", {})[name] = _search(name, size, budget)
+    record |= {"truth": PROBLEM.masses.tolist(), "length": size.length, "seeds": size.seeds}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The numbers of a method over seeds, and its draws."""
-
-    numbers: dict[str, Any]
-    samples: Samples
-
-
-def _measure(kernel: Kernel, steps: int, seeds: int, seed: int) -> Measured:
-    """Total variation over the nine cells and modes found, for each seed."""
-    samples = sample(
-        TARGET, init=jnp.zeros(2), steps=steps, kernel=kernel, chains=seeds, seed=seed, thin=THIN,
-        burn_in=steps // 20,
-    )  # fmt: skip
-    samples = complete(samples)
-    cells, weights = PROBLEM.cell(samples.draws), samples.weights * seeds
+def _measure(kernel: Kernel | AlgorithmOne, steps: int, seeds: int, seed: int) -> dict[str, Any]:
+    """Total variation over the nine cells and modes found, for each seed; and the draws of the first as a histogram."""
+    if isinstance(kernel, AlgorithmOne):
+        draws, weights = _printed(kernel, steps, seeds, seed)
+    else:
+        samples = sample(
+            TARGET, init=jnp.zeros(2), steps=steps, kernel=kernel, chains=seeds, seed=seed, thin=THIN,
+            burn_in=steps // 20,
+        )  # fmt: skip
+        samples = complete(samples)
+        draws, weights = samples.draws, samples.weights * seeds
+        temperature = getattr(kernel, "temperature", 1.0)
+        if isinstance(temperature, Stages):
+            kept = np.asarray(temperature.sampling(samples.steps))
+            draws, weights = draws[:, kept], weights[:, kept]
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    cells = PROBLEM.cell(draws)
     masses = np.stack([np.bincount(c, w, minlength=9) for c, w in zip(cells, weights, strict=True)])
     found = np.array([np.sum(np.bincount(c, minlength=9) * THIN >= 100) for c in cells])
-    distance = np.abs(masses - PROBLEM.masses).sum(axis=1) / 2
-    numbers = {
-        "kernel": describe(kernel),
-        "evaluations": steps * kernel.evaluations,
-        "total_variation": float(distance.mean()),
-        "standard_error": float(distance.std(ddof=1) / seeds**0.5) if seeds > 1 else None,
-        "total_variation_pooled": float(np.abs(masses.mean(axis=0) - PROBLEM.masses).sum() / 2),
-        "modes_found": float(found.mean()),
-        "seeds_with_all_nine": int(np.sum(found == 9)),
-        "seeds": seeds,
+    histogram, _, _ = np.histogram2d(*draws[0].T, bins=BINS, range=[[-REACH, REACH]] * 2, weights=weights[0])
+    return {
+        "settings": describe(kernel),
+        "evaluations": steps * (1 if isinstance(kernel, AlgorithmOne) else kernel.evaluations),
+        "total_variation": (np.abs(masses - PROBLEM.masses).sum(axis=1) / 2).tolist(),
+        "modes_found": found.tolist(),
+        "histogram": np.round(1e5 * histogram).astype(int).tolist(),
     }
-    return Measured(numbers, samples)
 
 
-def _search(name: str, size: Size, budget: int) -> Measured:
+def _printed(algorithm: AlgorithmOne, steps: int, seeds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws and weights of Algorithm 1 as printed, after the same burn-in."""
+    burn_in = steps // 20 // THIN * THIN
+    path = run(
+        algorithm, noisy(PROBLEM.energy, VARIANCE, VARIANCE), np.zeros(2), steps=(steps - burn_in) // THIN * THIN,
+        every=THIN, before=burn_in, chains=seeds, seed=seed,
+    )  # fmt: skip
+    weights = np.where(path.finite, path.weight, 0.0)
+    return np.where(path.finite[..., None], path.x, 0.0), weights
+
+
+def _search(name: str, size: Size, budget: int) -> dict[str, Any]:
     """The best settings, chosen by total variation over four search seeds, and measured again on the final seeds."""
     method, evaluations = METHODS[name], size.length
     scores: dict[Numbers, float] = {}
@@ -166,107 +203,174 @@ def _search(name: str, size: Size, budget: int) -> Measured:
         except DivergenceError:
             scores[numbers] = 1.0  # the largest total variation there is
         else:
-            scores[numbers] = found.numbers["total_variation"]
+            scores[numbers] = float(np.mean(found["total_variation"]))
     kernel = method.make(*min(scores, key=lambda numbers: scores[numbers]))
     best = _measure(kernel, evaluations // kernel.evaluations, size.seeds, FINAL_SEED)
-    searched = [{"settings": list(numbers), "total_variation": score} for numbers, score in scores.items()]
-    return Measured(best.numbers | {"searched": searched}, best.samples)
+    del best["histogram"]
+    return best | {"searched": [{"settings": list(one), "total_variation": score} for one, score in scores.items()]}
 
 
-def _claims(papers: Mapping[str, Measured], best: Mapping[str, Measured], seeds: int) -> list[Claim]:
-    def tell(measured: Measured) -> str:
-        numbers = measured.numbers
-        error = f" ± {numbers['standard_error']:.3f}" if numbers["standard_error"] else ""
-        modes = f"{numbers['modes_found']:.1f} modes, all nine in {numbers['seeds_with_all_nine']} of {seeds} seeds"
-        return f"{modes}; total variation {numbers['total_variation']:.3f}{error}"
+# --- What it says ------------------------------------------------------------------------------------
 
-    def distance(measured: Measured) -> float:
-        return measured.numbers["total_variation"]
 
-    def compared(one: Measured, other: Measured, high: float, name: str) -> Verdict:
-        return within(distance(one) / distance(other), high=high, unit=f"times the total variation of {name}")
-
-    sgld_, cyc, re, contour_ = (papers[name] for name in ("SGLD", "cycSGLD", "reSGLD", "CSGLD"))
-    nine = best["CSGLD"].numbers["seeds_with_all_nine"]
-    return [
-        Claim("SGLD identifies only three modes", tell(sgld_), within(sgld_.numbers["modes_found"], 2.5, 3.5, "modes")),
-        Claim(
-            "cycSGLD explores better but not enough",
-            tell(cyc),
-            Verdict(distance(re) < distance(cyc) < distance(sgld_), "total variation between those of reSGLD and SGLD"),
+def conclude(record: Record) -> Outcome:
+    length = f"{record['length']:,}"
+    figures = {
+        "figure3": Drawing(
+            lambda: _panels(record["papers_settings"]),
+            f"The paper's settings, {length} iterations from the centre: the truth, and one chain of each method,"
+            " weighted. CSGLD is Algorithm 1 as printed: scheme left, step weights, ζ = 0.75, 100 bins of 0.25 from"
+            " u₁ = −6.5, which the paper does not give.",
         ),
-        Claim("reSGLD is much better; corners are difficult", tell(re), compared(re, cyc, 0.5, "cycSGLD")),
-        Claim("CSGLD achieves a remarkable performance", tell(contour_), compared(contour_, re, 1, "reSGLD")),
-        Claim(
-            "– (best settings) CSGLD finds all nine modes", tell(best["CSGLD"]), within(nine, low=seeds, unit="seeds")
+        "comparison": Drawing(
+            lambda: _bars(record),
+            f"Total variation over the nine modes, means over {record['seeds']} seeds with standard errors: the paper's"
+            f" settings at {length} iterations, and the best of twelve settings at {length} evaluations of the"
+            f" gradient,"
+            " CSGLD with the scheme smooth and continuous weights.",
         ),
-        *(
-            Claim(
-                f"– (best settings, equal evaluations) {claim}",
-                f"CSGLD {distance(best[ours]):.3f}, reSGLD {distance(best[other]):.3f}",
-                compared(best[ours], best[other], 1, "reSGLD"),
-            )
-            for (ours, other), claim in PAIRS.items()
-            if ours in best
+    }
+    return Outcome(_claims(record), figures, _notes(record))
+
+
+def _claims(record: Record) -> list[Claim]:
+    papers, best, seeds = record["papers_settings"], record["best_settings"], record["seeds"]
+
+    def told(found: dict[str, Any]) -> str:
+        modes = np.array(found["modes_found"])
+        return (
+            f"{over_seeds(modes):.1f} modes, all nine in {np.sum(modes == 9)} of {seeds} seeds; total variation"
+            f" {over_seeds(found['total_variation']):.3f}"
+        )
+
+    def paired(one: dict[str, Any], other: dict[str, Any]) -> Any:
+        return over_seeds(np.subtract(one["total_variation"], other["total_variation"]))
+
+    plain, cyclic, exchange, printed = (papers[name] for name in ("SGLD", "cycSGLD", "reSGLD", "CSGLD"))
+    less, unit = "the difference of total variations", "in total variation, for the difference"
+    claims = [
+        Claim(
+            "sgld",
+            "SGLD only identifies three modes",
+            told(plain),
+            judge(over_seeds(plain["modes_found"]), above=2.5, below=3.5, unit="modes"),
+        ),
+        Claim(
+            "cycsgld",
+            "cycSGLD explores better than SGLD",
+            f"{told(cyclic)}; {less} is {paired(cyclic, plain):+.3f}",
+            judge(paired(cyclic, plain), below=0.0, unit=unit),
+        ),
+        Claim(
+            "stages",
+            "the same with an exploration stage without noise in the first quarter of each cycle (Zhang et al. 2020)",
+            told(papers["cycSGLD\nstages"]),
+            judge(paired(papers["cycSGLD\nstages"], plain), below=0.0, unit=unit),
+        ),
+        Claim(
+            "cyc-not-enough",
+            "cycSGLD is still not efficient enough: reSGLD yields a much better result",
+            f"{less} of reSGLD and cycSGLD is {paired(exchange, cyclic):+.3f}",
+            judge(paired(exchange, cyclic), below=0.0, unit=unit),
+        ),
+        Claim(
+            "resgld-corners",
+            "for reSGLD it becomes difficult to estimate a few modes on the corners",
+            told(exchange),
+            judge(over_seeds(exchange["modes_found"]), below=8.5, unit="modes"),
+        ),
+        Claim(
+            "csgld",
+            "CSGLD achieves a remarkable performance, the best of all",
+            f"Algorithm 1 as printed: {told(printed)}; {less} of CSGLD and reSGLD is {paired(printed, exchange):+.3f}",
+            judge(paired(printed, exchange), below=0.0, unit=unit),
+        ),
+        Claim(
+            "all-nine",
+            "CSGLD finds all nine modes (best settings; not in the paper)",
+            told(best["CSGLD"]),
+            judge(
+                share(int(np.sum(np.array(best["CSGLD"]["modes_found"]) == 9)), seeds), above=0.5, unit="of the seeds"
+            ),
         ),
     ]
+    for (ours, other), (key, words) in PAIRS.items():
+        if ours in best:
+            one, two = (over_seeds(best[name]["total_variation"]) for name in (ours, other))
+            claims.append(
+                Claim(
+                    key,
+                    f"{words} (best settings, equal evaluations; not in the paper)",
+                    f"CSGLD {one:.4f}, reSGLD {two:.4f}",
+                    judge(difference(one, two), below=0.0, unit=unit),
+                )
+            )
+    return claims
 
 
-def _notes(size: Size) -> list[str]:
-    steps = f"{size.length:,}"
+def _notes(record: Record) -> list[str]:
+    steps = f"{record['length']:,}"
     return [
         f"With the paper's settings every method makes {steps} steps, each of which costs reSGLD two evaluations of"
         f" the gradient; the best settings are compared at {steps} evaluations for all. Total variation is over the"
-        f" cells of the nine modes, against quadrature, for each of {size.seeds} seeds; a mode counts as found with 100"
-        " steps in its cell.",
-        "Best settings: every method had twelve settings, listed in results.json, each tried on four seeds that"
-        " the final comparison does not use. (A quick run tries one setting, of reSGLD and CSGLD only.) All chains"
-        " start at the centre; a twentieth of each run is burn-in.",
+        f" cells of the nine modes, against quadrature, for each of {record['seeds']} seeds; a mode counts as found"
+        f" with"
+        " 100 steps in its cell. All chains start at the centre; a twentieth of each run is burn-in.",
+        "Best settings: every method had twelve settings, listed in the record, each tried on four seeds that"
+        " the final comparison does not use. (A quick run tries one setting, of reSGLD and CSGLD only.)",
         "At the best settings both reSGLD and CSGLD use the second-order scheme for Langevin dynamics (`langevin`, one"
-        " evaluation a step like SGLD); `first order` means the steps of SGLD. SGLD and cycSGLD keep these: their error"
-        " acts like a higher temperature, without which the two would not cross.",
+        " evaluation a step like SGLD); `first order` means the steps of SGLD. SGLD and cycSGLD keep these, whose error"
+        " acts like a higher temperature. `stages` is cyclical SGLD as Zhang et al. (2020) define it: the first quarter"
+        " of each cycle explores at temperature 0, and only the rest samples; the paper does not say whether it did"
+        " so.",
     ]
 
 
-def _panels(papers: Mapping[str, Measured]) -> "Figure":
-    """Figure 3: the truth, and one chain of each method at the paper's settings, resampled by its weights."""
+# --- The figures -------------------------------------------------------------------------------------
+
+
+def _panels(papers: Mapping[str, Any]) -> "Figure":
+    """Figure 3: the truth, and one chain of each method at the paper's settings."""
     import matplotlib.pyplot as plt
 
-    x, energy = PROBLEM.grid(301, 2.8)
-    figure, grid = plt.subplots(2, 3, figsize=(12, 8), layout="constrained")
-    grid[1, 0].remove()
-    axes = [grid[0, 0], *grid[:, 1:].flat]
-    axes[0].pcolormesh(x[..., 0], x[..., 1], np.exp(energy.min() - energy), cmap="viridis", rasterized=True)
-    axes[0].set_title("truth", fontsize=15)
-    for ax, (name, measured) in zip(axes[1:], papers.items(), strict=True):
-        draws = measured.samples.draws[0]
-        weights = measured.samples.weights[0]
-        chosen = np.random.default_rng(0).choice(len(draws), len(draws), p=weights / weights.sum())
-        ax.hist2d(*draws[chosen].T, bins=90, range=[[-2.8, 2.8]] * 2, cmap="viridis", rasterized=True)
-        ax.set_title(f"{name}: {measured.numbers['modes_found']:.1f} modes per seed", fontsize=15)
-    for ax in axes:
+    x, energy = PROBLEM.grid(301, REACH)
+    figure, axes = plt.subplots(2, 3, figsize=(12, 8), layout="constrained")
+    first, *others = axes.flat
+    first.pcolormesh(x[..., 0], x[..., 1], np.exp(energy.min() - energy), cmap="viridis", rasterized=True)
+    first.set_title("truth", fontsize=14)
+    edges = np.linspace(-REACH, REACH, BINS + 1)
+    for ax, (name, found) in zip(others, papers.items(), strict=True):
+        ax.pcolormesh(edges, edges, np.array(found["histogram"]).T, cmap="viridis", rasterized=True)
+        title = name.replace("\n", ", ")
+        ax.set_title(f"{title}: {np.mean(found['modes_found']):.1f} modes per seed", fontsize=14)
+    for ax in axes.flat:
         ax.set_xlabel("x₁", fontsize=13)
-        ax.set(aspect="equal", xlim=(-2.8, 2.8), ylim=(-2.8, 2.8))
-    axes[0].set_ylabel("x₂", fontsize=13)
+        ax.set(aspect="equal", xlim=(-REACH, REACH), ylim=(-REACH, REACH))
+    for ax in axes[:, 0]:
+        ax.set_ylabel("x₂", fontsize=13)
     return figure
 
 
-def _bars(papers: Mapping[str, Measured], best: Mapping[str, Measured]) -> "Figure":
+def _bars(record: Record) -> "Figure":
     """Total variation of all methods, at the paper's settings and at their best."""
     import matplotlib.pyplot as plt
 
-    figure, ax = plt.subplots(figsize=(12, 5), layout="constrained")
+    figure, ax = plt.subplots(figsize=(13, 5), layout="constrained")
+    papers, best = record["papers_settings"], record["best_settings"]
     shown = [name for name in METHODS if name in papers or name in best]
-    for shift, label, measured, color in (
+    for shift, label, found, color in (
         (-0.2, "the paper's settings, equal iterations", papers, "#D55E00"),
         (0.2, "best settings, equal evaluations", best, "#0072B2"),
     ):
-        places = [shown.index(name) + shift for name in measured]
-        heights = [one.numbers["total_variation"] for one in measured.values()]
-        errors = [one.numbers["standard_error"] or 0.0 for one in measured.values()]
-        bars = ax.bar(places, heights, 0.38, yerr=errors, color=color, label=label, capsize=3)
-        ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=11)
+        places = [shown.index(name) + shift for name in found]
+        measured = [over_seeds(one["total_variation"]) for one in found.values()]
+        bars = ax.bar(
+            places, [one.value for one in measured], 0.38, yerr=[one.error for one in measured], color=color,
+            label=label, capsize=3,
+        )  # fmt: skip
+        ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=10)
     ax.set_xticks(range(len(shown)), shown, fontsize=12)
     ax.set_ylabel("total variation over the nine modes", fontsize=13)
+    ax.set_ylim(top=1.15 * ax.get_ylim()[1])
     ax.legend(frameon=False, fontsize=12)
     return figure

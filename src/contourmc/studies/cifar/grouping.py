@@ -26,7 +26,8 @@ def _setting(record: Record) -> str:
     """What two runs that differ by their seed alone have in common."""
     settings = record["settings"]
     names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision", "chains", "held_out", "learning_rate")
-    common = {name: settings.get(name) for name in names}
+    earlier = {"chains": 1, "held_out": 0}  # what the first records do not say
+    common = {name: settings.get(name, earlier.get(name)) for name in names}
     return json.dumps([common, kernel_of(record), unusual(settings), record["results"]["epochs"]], sort_keys=True)
 
 

@@ -1,8 +1,8 @@
-"""The cells of Table 1: a method on a data set, on all splits at once."""
+"""One cell of Table 1: a method on a data set, run on all splits at once."""
 
-import json
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,17 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from contourmc.flattening.partition import Partition
-from contourmc.kernels.base import Kernel
-from contourmc.kernels.contour import contour
+from contourmc.draws.samples import Samples
+from contourmc.kernels.contour import Contour
 from contourmc.kernels.dynamics import Dynamics
-from contourmc.kernels.schedules import Polynomial
 from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.kernels.sgld import sgd, sgld
 from contourmc.predictions.regression import RegressionAverage
 from contourmc.sampling.sample import sample
 from contourmc.studies import datasets
 from contourmc.studies.base import complete
+from contourmc.studies.datasets import DatasetError
 from contourmc.targets.likelihoods import GaussianLikelihood
 from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
@@ -30,7 +29,6 @@ from contourmc.targets.priors import GaussianPrior
 # What the paper says.
 HIDDEN, BATCH, EPOCHS, MODELS = 50, 50, 5000, 50
 STEP_SIZE, PRECISION, WIDTH = 5e-6, 1e-4, 100.0
-PAPERS = {"energy": (1.0, 1.0), "concrete": (5.0, 1.0), "yacht": (1.0, 2.5), "wine": (5.0, 10.0)}  # τ, ζ
 
 # The dynamics of each method at a temperature. There are two families, without and with momentum; the third method of
 # each is flattened.
@@ -42,20 +40,26 @@ METHODS: dict[str, Callable[[float], Dynamics]] = {
     "SGHMC": lambda temperature: sghmc(STEP_SIZE, temperature),
     "CSGHMC": lambda temperature: sghmc(STEP_SIZE, temperature),
 }
-BASELINES = {"CSGLD": "SGLD", "CSGHMC": "SGHMC"}  # of the contour methods
-FILE = Path(__file__).with_name("search.json")  # the settings that the search chose, and its scores
+BASELINES = {"CSGLD": "SGLD", "CSGHMC": "SGHMC"}  # the sampler that each contour method flattens
 FAMILIES = {contour: tuple(METHODS)[i : i + 3] for i, contour in zip((0, 3), BASELINES, strict=True)}
+
+# The UCI data set "Energy efficiency" has two targets. The file that most benchmarks use has the heating load alone.
+COOLING = "cooling"
+LOADS = Path(__file__).with_name("loads.txt")
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a contour method shares with the other two of its family. The paper gives the temperature only.
+    """What the three methods of a family share. The paper states the temperature alone.
 
     temperature: τ.
-    activation: of the hidden layer.
-    normalised: whether the network predicts targets of mean 0 and deviation 1 on the training set, or as they are.
-    noise: σ of the likelihood, y ~ N(network(x), σ²), in the units of what the network predicts.
+    activation: the function of the hidden layer.
+    normalised: whether targets are scaled to mean 0 and deviation 1 on the training set.
+    noise: σ of the likelihood y ~ N(network(x), σ²), in units of the targets.
     burn_in: the share of the run before the first model that is averaged.
+    as_authors: whether weights and biases start uniformly in ±1/√inputs, and the energy is Σ(y − f)²/(2σ²) alone, as
+        in a program of the paper's first author. Otherwise weights start as Gaussians, and the energy includes the
+        constant of a Gaussian density.
     """
 
     temperature: float
@@ -63,23 +67,26 @@ class Model:
     normalised: bool
     noise: float
     burn_in: float
+    as_authors: bool = False
 
 
 @dataclass(frozen=True)
-class Flattening:
-    """The further settings of a contour method. The paper gives ζ and the width Δu = 100 of the bins only.
+class Flattening(ABC):
+    """How a contour method flattens; each recipe has its own way (recipes.py).
 
-    zeta: ζ.
-    low, bins: where the energy partition begins, and how many bins it has.
-    omega: A of ω_k, the step size of learning θ.
-    power: of θ in the weight of a model: 1, or 0 for equal weights.
+    zeta: ζ of Table 1.
     """
 
     zeta: float
-    low: float
-    bins: int
-    omega: float
-    power: float
+
+    @property
+    @abstractmethod
+    def tempering(self) -> float:
+        """The power of the weights θ^ζ of the models: 1 as in the paper, 0 for equal weights."""
+
+    @abstractmethod
+    def kernel(self, dynamics: Dynamics, burn_in: int) -> Contour:
+        """The contour kernel; a chain burns in for `burn_in` steps."""
 
 
 class Split(NamedTuple):
@@ -91,15 +98,16 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """The results of a method on a data set; a number for each split.
+    """The results of a method on a data set. The first five have a number for each split.
 
-    rmse: of the mean of the models, in the units of the target.
+    rmse: error of the mean over models, in units of the target.
     nll: minus the mean log density of the mixture of the models.
-    coverage: the share of the targets in its central 90% interval.
-    last_rmse: of the last model alone.
-    effective_models: how many equally weighted models the average is worth.
+    coverage: the share of targets in the central 90% interval of the mixture.
+    last_rmse: error of the last model alone.
+    effective_models: the effective number of models, (Σ w)² / Σ w².
     energies: the quantiles 0, 0.1, 0.5, 0.9 and 1 of the energies of the models, over all splits.
-    multipliers: the least and the largest gradient multiplier at a model.
+    multipliers: the smallest and the largest gradient multiplier at a model.
+    theta: the smallest and the largest m·θ(i) at the end, where 1 is the start; empty without flattening.
     """
 
     rmse: list[float]
@@ -109,7 +117,25 @@ class Cell:
     effective_models: list[float]
     energies: list[float]
     multipliers: list[float]
+    theta: list[float]
     seconds: float
+
+
+Cells = Mapping[str, Mapping[str, Cell | None]]  # by data set and method; None where a chain diverged
+
+
+# --- Data --------------------------------------------------------------------------------------------
+
+
+def load(name: str, data: Path | None) -> tuple[Float[np.ndarray, "n features"], Float[np.ndarray, " n"]]:
+    """A data set; `cooling` has the inputs of `energy` and the other target."""
+    if name != COOLING:
+        return datasets.uci(name, data)
+    x, heating = datasets.uci("energy", data)
+    loads = np.loadtxt(LOADS)
+    if not np.array_equal(loads[:, 0], heating):
+        raise DatasetError(f"the rows of the data set energy are not in the order of {LOADS.name}: download it again")
+    return x, loads[:, 1]
 
 
 def split(x: np.ndarray, y: np.ndarray, seed: int, *, inner: bool = False) -> Split:
@@ -129,19 +155,11 @@ def split(x: np.ndarray, y: np.ndarray, seed: int, *, inner: bool = False) -> Sp
 
 def load_splits(name: str, seeds: int, data: Path | None, *, inner: bool = False) -> list[Split]:
     """The splits of a data set by the seeds 0, 1, …"""
-    x, y = datasets.uci(name, data)
+    x, y = load(name, data)
     return [split(x, y, seed, inner=inner) for seed in range(seeds)]
 
 
-def chosen(name: str, method: str) -> tuple[Model, Flattening]:
-    """The settings of a data set for the family of a contour method, as the search found them."""
-    found = scores()[name][method]
-    return Model(**found["model"]), Flattening(**found["flattening"])
-
-
-def scores() -> dict[str, Any]:
-    """The package's record of the search, by data set and contour method."""
-    return json.loads(FILE.read_text(encoding="utf-8"))
+# --- The network -------------------------------------------------------------------------------------
 
 
 def _network(activation: Callable[[Array], Array]) -> Callable[[Any, Any], Array]:
@@ -155,11 +173,18 @@ def _network(activation: Callable[[Array], Array]) -> Callable[[Any, Any], Array
 _NETWORKS = {"relu": _network(jax.nn.relu), "tanh": _network(jnp.tanh)}
 
 
-def _init(features: int) -> Callable[[PRNGKeyArray], Any]:
-    """Weights of variance 1 / (inputs of the layer), biases 0."""
+def _init(features: int, uniform: bool) -> Callable[[PRNGKeyArray], Any]:
+    """Weights of variance 1 / inputs and biases 0, or both uniform in ±1/√inputs, the default of PyTorch."""
 
     def layer(key: PRNGKeyArray, inputs: int, outputs: int) -> dict[str, Array]:
-        return {"kernel": jax.random.normal(key, (inputs, outputs)) * inputs**-0.5, "bias": jnp.zeros(outputs)}
+        reach, shape = inputs**-0.5, (inputs, outputs)
+        if not uniform:
+            return {"kernel": jax.random.normal(key, shape) * reach, "bias": jnp.zeros(outputs)}
+        kernel_key, bias_key = jax.random.split(key)
+        return {
+            "kernel": jax.random.uniform(kernel_key, shape, minval=-reach, maxval=reach),
+            "bias": jax.random.uniform(bias_key, (outputs,), minval=-reach, maxval=reach),
+        }
 
     def init(key: PRNGKeyArray) -> Any:
         hidden_key, output_key = jax.random.split(key)
@@ -168,40 +193,35 @@ def _init(features: int) -> Callable[[PRNGKeyArray], Any]:
     return init
 
 
-def _units(targets: Float[np.ndarray, " n"]) -> tuple[float, float]:
-    """The mean and the standard deviation of the targets."""
-    return float(targets.mean()), float(targets.std())
-
-
 @dataclass(frozen=True)
-class LearnAfter:
-    """ω_k = A / ((k − begin)^0.75 + 1000), and practically zero up to step `begin`.
+class _SumOfSquares(GaussianLikelihood):
+    """A Gaussian likelihood whose energy is Σ(y − f)²/(2σ²), without the constant of the density."""
 
-    For thousands of steps after the start a chain passes through high energies to which it never returns. A θ learnt
-    from them is wrong by many orders of magnitude, and with w = θ(J) it recovers very slowly.
-    """
-
-    scale: float
-    begin: int
-
-    def __call__(self, step: Array) -> Array:
-        omega = Polynomial(self.scale, 0.75, 1000.0)(jnp.maximum(step - self.begin, 1))
-        return jnp.where(step > self.begin, omega, 1e-30)
+    def log_density(self, outputs: Any, targets: Array) -> Float[Array, " n"]:
+        mean, variance = self.describe_targets(outputs)
+        return -0.5 * (targets - mean) ** 2 / variance
 
 
-def make_kernel(method: str, model: Model, flattening: Flattening | None, burn_in: int) -> Kernel:
-    """The kernel of a method. θ is learnt after burn-in, by the rule for networks, which can cope with a large ζ."""
-    dynamics = METHODS[method](model.temperature)
-    if flattening is None:
-        return dynamics
-    return contour(
-        dynamics,
-        Partition(flattening.low, WIDTH, flattening.bins),
-        zeta=flattening.zeta,
-        omega=LearnAfter(flattening.omega, burn_in),
-        scheme="left",
-        rule="scalable",
-    )
+def likelihood_of(model: Model) -> GaussianLikelihood:
+    """The likelihood of a model, whose minus log density is the energy."""
+    kind = _SumOfSquares if model.as_authors else GaussianLikelihood
+    return kind(_NETWORKS[model.activation], model.noise)
+
+
+# --- A cell ------------------------------------------------------------------------------------------
+
+
+def make_kernel(method: str, temperature: float, flattening: Flattening | None, burn_in: int) -> Dynamics | Contour:
+    """The kernel of a method."""
+    dynamics = METHODS[method](temperature)
+    return dynamics if flattening is None else flattening.kernel(dynamics, burn_in)
+
+
+def steps_of(model: Model, epochs: int, steps_per_epoch: int) -> tuple[int, int, int]:
+    """How many steps a chain makes, how many of them are burn-in, and how many lie between two models."""
+    steps = epochs * steps_per_epoch
+    thin = max(1, int((1 - model.burn_in) * steps) // MODELS)
+    return steps, steps - thin * MODELS, thin
 
 
 def measure(
@@ -217,31 +237,38 @@ def measure(
 
     flattening: the settings of a contour method; None for the others.
     """
-    likelihood = GaussianLikelihood(_NETWORKS[model.activation], model.noise)
-    # Models are weighted by θ, as the rule w = θ(J) learns it, or equally: with θ^ζ a few would dominate the average.
-    tempering = 1.0 if flattening is None else flattening.power / flattening.zeta
+    likelihood = likelihood_of(model)
+    tempering = 1.0 if flattening is None else flattening.tempering
     units = [_units(one.train[1]) if model.normalised else (0.0, 1.0) for one in splits]
     targets, averages = [], []
     for (train_x, train_y), (test_x, test_y), (centre, scale) in zip(*zip(*splits, strict=True), units, strict=True):
         data = train_x, (train_y - centre) / scale
         targets.append(Posterior(likelihood, GaussianPrior(PRECISION), data, BATCH))
         averages.append(RegressionAverage(likelihood.predict, test_x, (test_y - centre) / scale, tempering))
-    steps = epochs * targets[0].steps_per_epoch
-    thin = max(1, int((1 - model.burn_in) * steps) // MODELS)
-    burn_in = steps - thin * MODELS
+    steps, burn_in, thin = steps_of(model, epochs, targets[0].steps_per_epoch)
     run = sample(
         targets,
-        init=_init(splits[0].train[0].shape[1]),
+        init=_init(splits[0].train[0].shape[1], model.as_authors),
         steps=steps,
-        kernel=make_kernel(method, model, flattening, burn_in),
+        kernel=make_kernel(method, model.temperature, flattening, burn_in),
         burn_in=burn_in,
         thin=thin,
         average=averages,
         store=False,
         progress=progress,
     )
-    run = complete(run)
-    found, scales = run.average, [scale for _, scale in units]
+    return _cell(complete(run), [scale for _, scale in units])
+
+
+def _units(targets: Float[np.ndarray, " n"]) -> tuple[float, float]:
+    """The mean and the standard deviation of the targets."""
+    return float(targets.mean()), float(targets.std())
+
+
+def _cell(run: Samples, scales: list[float]) -> Cell:
+    """The numbers of a finished run; errors are multiplied by the scale of each split's targets."""
+    found = run.average
+    theta = None if run.theta is None else np.asarray(run.theta) * np.shape(run.theta)[-1]
     return Cell(
         rmse=[one.rmse * scale for one, scale in zip(found, scales, strict=True)],
         nll=[one.nll + math.log(scale) for one, scale in zip(found, scales, strict=True)],
@@ -250,5 +277,6 @@ def measure(
         effective_models=[float(one.effective_models[0]) for one in found],
         energies=np.quantile(run.energies, [0, 0.1, 0.5, 0.9, 1]).tolist(),
         multipliers=[float(run.multipliers.min()), float(run.multipliers.max())],
+        theta=[] if theta is None else [float(theta.min()), float(theta.max())],
         seconds=run.seconds + run.compile_seconds,
     )

@@ -1,4 +1,4 @@
-"""What the paper leaves open in Table 1, chosen by cross-validation.
+"""The settings of our best recipe for Table 1, chosen by cross-validation.
 
     python -m contourmc.studies.uci.search [NAME …] [--out results/uci/search.json] [--anew]
 
@@ -40,20 +40,10 @@ import numpy as np
 
 from contourmc._core.console import make_console
 from contourmc.engine.run import DivergenceError
-from contourmc.studies.uci.cells import (
-    BASELINES,
-    EPOCHS,
-    PAPERS,
-    WIDTH,
-    Flattening,
-    Model,
-    Split,
-    load_splits,
-    measure,
-    scores,
-)
+from contourmc.studies.uci.cells import BASELINES, EPOCHS, WIDTH, Model, Split, load_splits, measure
+from contourmc.studies.uci.recipes import BEST, PAPERS, LearntAfterBurnIn, scores
 
-Setting = TypeVar("Setting", Model, Flattening)
+Setting = TypeVar("Setting", Model, LearntAfterBurnIn)
 
 # σ to try, by whether the network predicts normalised targets.
 NOISES: Mapping[str, Mapping[bool, tuple[float, ...]]] = {
@@ -93,7 +83,7 @@ class Search:
         # it ends where a tenth lie above.
         lows = WIDTH * math.floor(lowest / WIDTH - 1), WIDTH * round(tenth / WIDTH)
         third = [
-            Flattening(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega, power)
+            LearntAfterBurnIn(zeta, low, 2 + math.ceil((last_tenth - low) / WIDTH), omega, power)
             for low, (omega, power) in itertools.product(lows, OMEGAS)
         ]
         flattening = self._best(self.method, third, model)
@@ -105,7 +95,7 @@ class Search:
         found = [self._score(method, setting, model)["rmse"] or math.inf for setting in settings]
         return settings[int(np.argmin(found))]
 
-    def _score(self, method: str, setting: Model | Flattening, model: Model | None) -> dict[str, Any]:
+    def _score(self, method: str, setting: Model | LearntAfterBurnIn, model: Model | None) -> dict[str, Any]:
         described = {"method": method, **asdict(setting)}
         for known in self.record["scores"]:
             if described.items() <= known.items():
@@ -147,18 +137,20 @@ def prepare_file(file: Path, *, anew: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Search for the data sets named, or for all."""
     parser = argparse.ArgumentParser(description="Choose by cross-validation what the paper leaves open in Table 1.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"data sets, of {', '.join(PAPERS)}; all by default")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"data sets, of {', '.join(BEST.data_sets)}; all by default"
+    )
     default = Path("results/uci/search.json")
     parser.add_argument("--out", type=Path, default=default, help=f"the file to write and to go on from ({default})")
     parser.add_argument("--data", type=Path, help="a folder that holds the data; by default they are downloaded")
     parser.add_argument("--anew", action="store_true", help="start from nothing, and replace the file")
     given = parser.parse_args(arguments)
-    unknown = [name for name in given.names if name not in PAPERS]
+    unknown = [name for name in given.names if name not in BEST.data_sets]
     if unknown:
-        parser.error(f"there is no data set {unknown[0]!r}; choose from {', '.join(PAPERS)}")
+        parser.error(f"there is no data set {unknown[0]!r}; choose from {', '.join(BEST.data_sets)}")
     prepare_file(given.out, anew=given.anew)
     try:
-        for name in given.names or list(PAPERS):
+        for name in given.names or BEST.data_sets:
             splits = load_splits(name, 10, given.data, inner=True)
             for method in BASELINES:
                 Search(name, method, splits, given.out).run()
