@@ -93,7 +93,7 @@ def test_a_step_is_the_papers_algorithm(scheme, rule, weights):
         after, info = jax.tree.map(lambda leaf, i=i: leaf[i], (all_after, infos))
         J = np.clip(int(np.ceil((u - 1.0) / 0.5)), 0, 7)
         slope = 0.0
-        if scheme != "step" and (1.0 < u or scheme == "right") and u < 4.0:
+        if scheme != "step" and (u > 1.0 or scheme == "right") and u < 4.0:
             slope = (log_psi(THETA, u + 1e-6, scheme) - log_psi(THETA, u - 1e-6, scheme)) / 2e-6
         log_weight = zeta * (np.log(THETA[J]) if weights == "step" else log_psi(THETA, u, scheme))
         assert info.energy == jnp.float32(u)

@@ -74,6 +74,16 @@ def test_tests_and_commands_that_the_page_names_exist():
     assert set(re.findall(r"contourmc reproduce ([a-z][a-z0-9-]*)", text)) <= studies
 
 
+def test_the_method_page_has_the_same_figures():
+    """Every number with an error in its table of differences stands on the page of the paper, too."""
+    method = (ROOT / "docs" / "method.md").read_text(encoding="utf-8")
+    section = method[method.index("## Where the library differs") : method.index("## Where the partition begins")]
+    figures = re.findall(r"[−-]?\d+\.\d+ ± \d+\.\d+|\d+,\d{3}", section)
+    assert len(figures) == 3
+    text = PAGE.read_text(encoding="utf-8")
+    assert [figure for figure in figures if figure.replace("−", "-") not in text] == []
+
+
 def test_the_weighted_average_is_that_of_the_heaviest_model():
     """Of the runs of CSGHMC on CIFAR-100, whose records hold every weight; for SGHMC it is the average."""
     cells = table_cells(read_records(RECORDS / "cifar100"))

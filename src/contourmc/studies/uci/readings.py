@@ -2,12 +2,13 @@
 
     python -m contourmc.studies.uci.readings [--out results/uci/readings.json]
 
-The first part runs the four methods without flattening by the recipe of the paper, with one setting changed at a time.
-The reading with the RMSE closest to the paper's table is the recipe. Contour methods take no part in this comparison.
-The second part runs the contour methods with other numbers of bins than the recipe has. Test sets are used in both
-parts, so the result describes the paper; it does not choose a setting by our own test error.
+The first part runs the four methods without flattening by the recipe of the paper, with one setting changed at a time,
+and compares their RMSE with the paper's table. Contour methods take no part in this comparison. Targets in their own
+units and a sum of squares over the data explain the table. Whether the sum is halved, and when models are taken,
+changes little. The second part runs the contour methods with other numbers of bins than the recipe has. Test sets are
+used in both parts, so the result describes the paper. It does not choose a setting by our own test error.
 
-A run goes on from the file that it writes, takes three quarters of an hour on two cores, and prints both tables.
+A run resumes from the file that it writes, takes about forty minutes on two cores, and prints all tables.
 """
 
 import argparse
@@ -106,7 +107,7 @@ def distance(methods: Mapping[str, Mapping[str, Any]]) -> float:
 
 
 def table(record: Plain) -> str:
-    """Both parts as tables in Markdown: mean ± standard deviation over splits, or over seeds for `one split`."""
+    """Both parts as tables in Markdown: mean ± standard deviation over splits, or over ten seeds for `one split`."""
     lines = ["| reading | | " + " | ".join(METHODS) + " |", "|---" * (2 + len(METHODS)) + "|"]
     for name in PAPER.data_sets:
         theirs = ("{:.2f} ± {:.2f}".format(*PAPERS_TABLE[method][name]) for method in METHODS)
