@@ -121,7 +121,7 @@ def test_two_bins_leave_nothing_to_flatten(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_unbounded_bins_are_flat(scheme):
-    """A chain of the paper's own mixture runs to infinity where the last bin repels; `right` is not flat in bin 0."""
+    """A chain of the paper's own mixture runs to infinity if the last bin has a slope; `right` is not flat in bin 0."""
     log = log_theta(random_theta(12))
     below, above = [2.0, 1.9999, 0.0, -1e30, -np.inf], [7.0001, 8.0, 1e30, np.inf]
     for beyond in (below, above) if scheme in FLAT_BELOW else (above,):

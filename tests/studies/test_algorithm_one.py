@@ -1,4 +1,4 @@
-"""Algorithm 1 as printed: by hand in NumPy, beside the library's kernel, and the differences made on purpose."""
+"""Algorithm 1 as printed: by hand in NumPy, compared with the library's kernel, and the deliberate differences."""
 
 import jax
 import jax.numpy as jnp
@@ -85,7 +85,7 @@ def test_another_scheme_and_another_rule_would_be_noticed(monkeypatch):
 # --- The differences ---------------------------------------------------------------------------------
 
 
-def test_the_last_bin_repels_as_printed_and_is_flat_in_the_library():
+def test_the_last_bin_has_a_slope_as_printed_and_is_flat_in_the_library():
     with jax.enable_x64(True):
         theta = jnp.array([0.5, 0.2, 0.1, 0.1, 0.05, 0.03, 0.015, 0.005])
         printed, flat = (
@@ -145,7 +145,7 @@ def test_a_path_has_what_its_steps_gave():
 
 
 def test_chains_that_diverge_are_no_longer_finite():
-    """θ of the last bin falls below its neighbour, whose slope then drives the chain away; the flat bin holds it."""
+    """In the last bin nothing bounds the energy, and its slope drives the chain away; the flat bin holds it."""
     settings = dict(step_size=0.5, omega=lambda k: 0.5 + 0 * k)
     ends = [
         run(kind(0.1, 0.1, 6, **settings), noisy(MIXTURE.energy), 30.0, steps=2_000, every=100, chains=4, seed=0).finite

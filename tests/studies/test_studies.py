@@ -14,12 +14,12 @@ from contourmc.studies.report import read_record, write_record
 
 CLAIMS = {
     "algorithm": 6,
-    "gaussian-mixture": 12,
+    "gaussian-mixture": 16,
     "trajectories": 7,
     "multimodal-2d": 8,
     "theory": 22,
     "bizarre-peaks": 7,
-    "partition": 8,
+    "partition": 9,
     "samc": 9,
 }
 

@@ -87,7 +87,7 @@ def test_the_papers_number_of_epochs_is_that_of_the_study():
 
 
 def nine_modes(modes, distance):
-    return {"modes_found": modes, "total_variation": distance}
+    return {"modes_found": modes, "total_variation": distance, "corners": distance}
 
 
 def test_one_mode_is_not_three_and_a_tie_is_undecided():

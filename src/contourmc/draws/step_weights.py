@@ -35,7 +35,7 @@ class _Weights(NamedTuple):
 
 
 def check_step_weights(samples: WeightedDraws) -> Iterator[Finding]:
-    """Compare the means that step weights give with those of continuous weights, on the same draws.
+    """Compare the means by step weights and by continuous weights, on the same draws.
 
     The chain samples π/Ψ^ζ with a continuous Ψ, so that the weights Ψ^ζ(U) are right. The paper's weights θ^ζ(J) are
     constant inside a bin. They bias the estimates by an amount that depends on the partition, and a longer run does

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper exactly as printed, to be held against the paper line by line.
+"""Algorithm 1 of the paper exactly as printed, to compare with the paper line by line.
 
 This is a reference for tests and studies, not a sampler to use: θ is a plain vector that underflows, and the last bin
 can drive a chain to infinity. The library's kernel, `contourmc.kernels.contour`, computes the same quantities in log
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """Standard normal numbers of one step: w_{k+1} of the move, and those of the stochastic gradient and energy."""
+    """Standard normal numbers of one step: w_{k+1} of the move, and noise of the stochastic gradient and energy."""
 
     move: Float[Array, "*shape"]
     gradient: Float[Array, "*shape"]
@@ -53,8 +53,8 @@ class AlgorithmOne:
     low: u₁.  width: Δu.  bins: m.  step_size: ε.  temperature: τ.  zeta: ζ.
     scheme: `left` is equation 6; `right` the alternative of the supplement, whose index is printed as J ∧ m where
         (J + 1) ∧ m is meant; `step` the naïve Ψ of section 2.1.
-    rule: `original` is equation 9, `biased` the supplement's high-ζ extension with ρ, `scalable` the update at
-        the end of section 3.
+    rule: `original` is step 3 of Algorithm 1, `biased` the supplement's high-ζ extension with ρ, `scalable` the update
+        at the end of section 3.
     """
 
     low: float | Array

@@ -52,12 +52,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Measured:
-    """A number with its standard error and its 95% interval, which is the number itself where there is no error."""
+    """A number with its standard error and its 95% interval, which is the number itself where there is no error.
+
+    freedom: the degrees of freedom of the error.
+    """
 
     value: float
     error: float
     low: float
     high: float
+    freedom: float = np.inf
 
     def __format__(self, form: str) -> str:
         return f"{self.value:{form}} ± {self.error:{form.lstrip('+')}}" if self.error else f"{self.value:{form}}"
@@ -69,22 +73,25 @@ def over_seeds(values: Sequence[float] | np.ndarray) -> Measured:
     mean, runs = float(values.mean()), len(values)
     if runs < 2 or not np.isfinite(mean):
         return Measured(mean, float("nan"), -np.inf, np.inf)
+    return with_error(mean, float(values.std(ddof=1) / runs**0.5), runs - 1)
+
+
+def with_error(value: float, error: float, freedom: float = np.inf, comparisons: int = 1) -> Measured:
+    """A number with a standard error and Student's t interval.
+
+    comparisons: of how many numbers this is the largest; the interval is widened so that it holds for all (Bonferroni).
+    """
     from scipy import stats  # not above: it would double the time of `contourmc --help`
 
-    error = float(values.std(ddof=1) / runs**0.5)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, runs - 1)) * error
-    return Measured(mean, error, mean - reach, mean + reach)
-
-
-def with_error(value: float, error: float) -> Measured:
-    """A number whose standard error is known from elsewhere, such as a fit."""
-    reach = 1.959964 * error  # of the normal distribution
-    return Measured(value, error, value - reach, value + reach)
+    outside = (1 - CONFIDENCE) / 2 / comparisons
+    reach = float(stats.t.ppf(1 - outside, freedom)) * error if np.isfinite(error) else np.inf
+    return Measured(value, error, value - reach, value + reach, freedom)
 
 
 def difference(one: Measured, other: Measured) -> Measured:
-    """The difference of two independent means."""
-    return with_error(one.value - other.value, float(np.hypot(one.error, other.error)))
+    """The difference of two independent means, with the degrees of freedom of Welch."""
+    error = float(np.hypot(one.error, other.error))
+    return with_error(one.value - other.value, error, _welch((one.error, one.freedom), (other.error, other.freedom)))
 
 
 def ratio(one: Measured, other: Measured) -> Measured:
@@ -92,7 +99,15 @@ def ratio(one: Measured, other: Measured) -> Measured:
     if other.value == 0:
         return Measured(float("nan"), float("nan"), -np.inf, np.inf)
     value = one.value / other.value
-    return with_error(value, float(np.hypot(one.error, value * other.error) / abs(other.value)))
+    parts = one.error / abs(other.value), value * other.error / abs(other.value)
+    return with_error(value, float(np.hypot(*parts)), _welch((parts[0], one.freedom), (parts[1], other.freedom)))
+
+
+def _welch(*parts: tuple[float, float]) -> float:
+    """The degrees of freedom of a sum of independent errors, by Satterthwaite's formula."""
+    squares = sum(error**2 for error, _ in parts)
+    fourth = sum(error**4 / freedom for error, freedom in parts)
+    return squares**2 / fourth if fourth > 0 else np.inf
 
 
 def exact(value: float) -> Measured:

@@ -5,7 +5,7 @@ from contourmc.studies.base import Size, Study
 SIMULATIONS = (
     Study(
         name="algorithm",
-        summary="Algorithm 1 as printed beside the library's kernel: the same numbers, and what each difference does.",
+        summary="Algorithm 1 as printed and the library's kernel: the same numbers, and what each difference does.",
         title="Algorithm 1, and the four differences",
         module="contourmc.studies.algorithm",
         full=Size(1_000_000, 20),

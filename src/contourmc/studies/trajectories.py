@@ -132,7 +132,7 @@ def _levels(samples: Samples) -> np.ndarray:
 
 def _numbers(panel: Panel) -> dict[str, Any]:
     """Crossings, multipliers, zones, and the jumps that begin with a negative multiplier; the path to draw."""
-    crossings, first = zip(*(_crossings(x) for x in panel.x), strict=True)
+    crossings, first = zip(*(mode_crossings(x) for x in panel.x), strict=True)
     thin = max(1, panel.steps // panel.thin // SHOWN)
     numbers: dict[str, Any] = {
         "title": panel.title,
@@ -153,7 +153,7 @@ def _numbers(panel: Panel) -> dict[str, Any]:
     }
 
 
-def _crossings(x: np.ndarray) -> tuple[int, int | None]:
+def mode_crossings(x: np.ndarray) -> tuple[int, int | None]:
     """How often a chain went from one mode to the other, and the step of the first crossing."""
     side = np.where(np.abs(x + 6) < 2, -1, np.where(np.abs(x - 4) < 2, 1, 0))
     at = np.flatnonzero(side)
@@ -274,8 +274,7 @@ def _first(panel: dict[str, Any], limit: float) -> str:
 
 
 def _larger(name: str, before: dict[str, Any], after: dict[str, Any]) -> Claim:
-    """Whether the late jumps are longer than those of another panel; the verdict is on the mode where they grow"
-    " less."""
+    """Whether the late jumps are longer than those in another panel, by the mode where they grow less."""
     texts, growths = [], []
     for mode, new in after.items():
         old = before[mode]

@@ -48,8 +48,8 @@ PAPERS_TABLE: Mapping[str, Mapping[str, tuple[float, float]]] = {
 
 
 @dataclass(frozen=True)
-class EquationNine(Flattening):
-    """Algorithm 1 of the paper: θ is learnt from the first step by equation 9, and a model's weight is θ^ζ(J).
+class AsPublished(Flattening):
+    """Algorithm 1 of the paper: θ is learnt from the first step by its step 3, and a model's weight is θ^ζ(J).
 
     low: u₁. The energy Σ(y − f)² is 0 or more, so the first bin is as wide as the others.
     bins: m. With 1000, the most that the paper suggests, every model of SGLD and SGHMC is below the last bin.
@@ -159,14 +159,14 @@ BEST = Recipe("best", "Our best recipe", ("energy", "concrete", "yacht", "wine")
 RECIPES = {recipe.key: recipe for recipe in (PAPER, BEST)}
 
 
-def papers_settings(name: str) -> tuple[Model, EquationNine]:
+def papers_settings(name: str) -> tuple[Model, AsPublished]:
     """The paper's τ and ζ, and for what it leaves open the conventions of its first author's programs.
 
     The energy of a batch is (N/n)·Σ(y − f)², which is σ = √½. Models are taken from 60% of the run on, as in the
     program for SG-MCMC of the same author (https://github.com/WayneDW/Stochastic_Gradient_MCMC, trainer.py).
     """
     temperature, zeta = PAPERS[name]
-    return Model(temperature, "relu", False, 0.5**0.5, 0.6, as_authors=True), EquationNine(zeta)
+    return Model(temperature, "relu", False, 0.5**0.5, 0.6, as_authors=True), AsPublished(zeta)
 
 
 def chosen(name: str, method: str) -> tuple[Model, LearntAfterBurnIn]:
