@@ -62,7 +62,9 @@ def _end_bins(samples: WeightedDraws, partition: Partition) -> Iterator[Finding]
         yield Finding(severity_above, "above", above, message, _try_partition(samples))
     below = float(np.mean(samples.energies <= partition.low))
     if below > 0.6:
-        message = f"{below:.0%} of the draws lie in the lowest bin, where nothing is flattened."
+        assert samples.flattening is not None
+        flat = "nothing is flattened" if samples.flattening.scheme != "right" else "Ψ of the scheme right has no bound"
+        message = f"{below:.0%} of the draws lie in the lowest bin, where {flat}."
         yield Finding("warning", "below", below, message, _try_partition(samples))
 
 

@@ -1,6 +1,5 @@
 """Algorithm 1 as printed and the library's kernel: where they are the same, and what each difference does."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -149,7 +148,7 @@ def deviation(algorithm: AlgorithmOne, energies: np.ndarray, precision: str) -> 
         key, zero, one = jax.random.key(0), jnp.zeros((), precision), jnp.ones((), precision)
         learn = algorithm.learn
         if algorithm.rule == "biased":
-            learn = partial(Normalised.learn, algorithm_as(Normalised, algorithm))
+            learn = Normalised(**vars(algorithm)).learn
 
         def ours(state: Any, energy: Array) -> tuple[Any, tuple[Array, ...]]:
             state, info = kernel.step(key, state, energy, one)
@@ -170,11 +169,6 @@ def deviation(algorithm: AlgorithmOne, energies: np.ndarray, precision: str) -> 
     if algorithm.scheme == "left":
         gaps[0] = gaps[0][compared]
     return {name: float(gap.max()) for name, gap in zip(("multiplier", "log weight", "log θ"), gaps, strict=True)}
-
-
-def algorithm_as(kind: type[AlgorithmOne], algorithm: AlgorithmOne) -> Any:
-    """The same settings for another class."""
-    return kind(**{name: getattr(algorithm, name) for name in algorithm.__dataclass_fields__})
 
 
 def _run(algorithm: AlgorithmOne, steps: int, every: int, chains: int, seed: int) -> Path:
@@ -234,9 +228,8 @@ def _replay_claims(replay: dict[str, Any]) -> list[Claim]:
         claims.append(
             Claim(
                 f"replay-{precision}",
-                "Algorithm 1: gradient multiplier, importance weight and update of θ (equation 6, step 3 of"
-                " Algorithm 1, the scalable"
-                " update, the supplement's alternative scheme and its high-ζ rule)",
+                "Algorithm 1: gradient multiplier, importance weight and update of θ (equation 6, step 3 of Algorithm"
+                " 1, the scalable update, the supplement's alternative scheme and its high-ζ rule)",
                 f"largest deviation of the library in {precision} over {REPLAYED:,} steps, {len(found)} pairs of scheme"
                 f" and rule, all bins: {told}",
                 judge(exact(max(worst.values())), below=ROUNDING[precision], unit="everywhere"),
@@ -286,8 +279,8 @@ def _difference_claims(record: Record) -> list[Claim]:
             "normalisation",
             "the high-ζ rule does not keep Σθ = 1",
             f"at ζ = {HIGH_ZETA:g}, ρ = 1 and ω_k of the networks log Σθ is {totals:.3f} after"
-            f" {record['length'] // 10:,}"
-            f" steps; normalising after every step changes log θ of bins 14 to 18, relative to Σθ, by {rarely:+.2f}",
+            f" {record['length'] // 10:,} steps; normalising after every step changes log θ of bins 14 to 18, relative"
+            f" to Σθ, by {rarely:+.2f}",
             None,
         ),
     ]
@@ -317,8 +310,8 @@ def _notes(record: Record) -> list[str]:
         "`studies/algorithm_one.py` is Algorithm 1 as printed, in 80 lines. The replay gives the same energies to it"
         " and"
         " to the library's kernel, from below u₁ to beyond u_{m−1}, and compares every multiplier, weight and θ. The"
-        " differences are then made one after the other, each on top of the one before, on the paper's mixture"
-        f" (true mean {record['mean'] + 0.0:g}, scheme left, u₁ = 2), for {record['length'] // 10:,} steps of"
+        " differences are then made one after the other, each on top of the one before, on the paper's mixture (true"
+        f" mean {record['mean'] + 0.0:g}, scheme left, u₁ = 2), for {record['length'] // 10:,} steps of"
         f" {record['chains']} chains; divergence is counted over {record['length']:,} steps.",
         "\n".join(rows),
     ]

@@ -186,9 +186,9 @@ def conclude(record: Record) -> Outcome:
     shown = {scheme: Peak(*peak) if peak else None for scheme, peak in record["shown"].items()}
     drawing = Drawing(
         lambda: _figure(shown["left"], record["scan"]),
-        f"Left: the energy, and the trial energy U + ζ log Ψ for the true θ: scheme left, ζ = {ZETA:g},"
-        f" u₁ = {PARTITION.low:g}, Δu = {PARTITION.width:g}. Right: the height of the peak near U(−6) for finer bins,"
-        " over five offsets of the bins, scheme left.",
+        f"Left: the energy, and the trial energy U + ζ log Ψ for the true θ: scheme left, ζ = {ZETA:g}, u₁ ="
+        f" {PARTITION.low:g}, Δu = {PARTITION.width:g}. Right: the height of the peak near U(−6) for finer bins, over"
+        " five offsets of the bins, scheme left.",
     )
     claims = _claims(shown, record["scan"], record["estimates"])
     return Outcome(claims, {"bizarre_peaks": drawing}, _notes(record))
@@ -252,8 +252,8 @@ def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dic
         Claim(
             "finer",
             "finer bins do not remove the peak (not in the paper)",
-            f"the highest peak near U(−6) is {tallest[0]:.2f} at Δu = {next(iter(heights))} and {tallest[-1]:.2f} at"
-            f" Δu = {list(heights)[-1]}, scheme left",
+            f"the highest peak near U(−6) is {tallest[0]:.2f} at Δu = {next(iter(heights))} and {tallest[-1]:.2f} at Δu"
+            f" = {list(heights)[-1]}, scheme left",
             judge(exact(tallest[-1] - tallest[0]), above=0.0, unit="for the growth of the highest peak"),
         ),
         Claim(
@@ -270,8 +270,7 @@ def _claims(shown: dict[str, Peak | None], found: dict[str, Any], estimates: dic
             "CSGLD's weighted average converges on this mixture, too (not in the paper; Algorithm 1 with a flat last"
             " bin)",
             f"weighted mean of x: {printed:.3f}, truth {PROBLEM.mean:.3f}; the library, same scheme, continuous"
-            f" weights:"
-            f" {over_seeds(estimates['CSGLD']['mean']):.3f}",
+            f" weights: {over_seeds(estimates['CSGLD']['mean']):.3f}",
             judge(with_error(printed.value - PROBLEM.mean, printed.error), above=-0.1, below=0.1, unit="for its bias"),
         ),
     ]
@@ -291,24 +290,22 @@ def _notes(record: Record) -> list[str]:
         table.append(f"| {name} | {mean:.3f} | {below:.4f} | {numbers['crossings']:,.0f} |")
     return [
         f"The paper does not give u₁. The figure and the estimates are for u₁ = {PARTITION.low:g}, where U(−6) lies"
-        f" just"
-        " above an edge and the peak is highest; the claims about energies and bins are for all widths and offsets"
-        " tried.",
-        "**Why.** At the energy of a local minimum a new region of space opens, so the bin that holds it (or the"
-        " next, if the minimum is near its upper end) has more mass than its neighbours suggest: log θ has a bump."
-        " The trial energy U + ζ·log Ψ(U) depends on U alone, and shows the bump wherever U has that value, also on"
-        " the slopes of the deeper mode.",
-        "**Finer bins do not remove it.** The density of states has a singularity (u − U(−6))^−½ there, which"
-        f" finer bins resolve; in the limit, halving Δu adds ½ζ·log 2 = {0.5 * ZETA * np.log(2):.2f}. Heights for each"
-        " width, over the offsets of the bins, scheme left:",
+        " just above an edge and the peak is highest; the claims about energies and bins are for all widths and"
+        " offsets tried.",
+        "**Why.** At the energy of a local minimum a new region of space opens, so the bin that holds it (or the next,"
+        " if the minimum is near its upper end) has more mass than its neighbours suggest: log θ has a bump. The trial"
+        " energy U + ζ·log Ψ(U) depends on U alone, and shows the bump wherever U has that value, also on the slopes"
+        " of the deeper mode.",
+        "**Finer bins do not remove it.** The density of states has a singularity (u − U(−6))^−½ there, which finer"
+        f" bins resolve; in the limit, halving Δu adds ½ζ·log 2 = {0.5 * ZETA * np.log(2):.2f}. Heights for each width,"
+        " over the offsets of the bins, scheme left:",
         "\n".join(heights),
         f"**Estimates**, {record['runs']} runs of {record['length']:,} steps, scheme left, ε = 0.1, a tenth as burn-in;"
         " ± is one standard error. θ without peaks is θ(i) ∝ e^(−iΔu).",
         "\n".join(table),
         "Continuous weights undo any Ψ, with peaks or without. Two errors remain: the error of a finite ε (compare"
-        " KSGLD"
-        " at two step sizes), and in CSGLD the error of a θ still in motion (compare CSGLD with KSGLD). Step weights do"
-        " not undo Ψ within a bin.",
+        " KSGLD at two step sizes), and in CSGLD the error of a θ still in motion (compare CSGLD with KSGLD). Step"
+        " weights do not undo Ψ within a bin.",
     ]
 
 

@@ -223,15 +223,14 @@ def conclude(record: Record) -> Outcome:
         "figure3": Drawing(
             lambda: _panels(record["papers_settings"]),
             f"The paper's settings, {length} iterations from the centre: the truth, and one chain of each method,"
-            " weighted. CSGLD is Algorithm 1 as printed: scheme left, step weights, ζ = 0.75, 100 bins of 0.25 from"
-            " u₁ = −6.5, which the paper does not give.",
+            " weighted. CSGLD is Algorithm 1 as printed: scheme left, step weights, ζ = 0.75, 100 bins of 0.25 from u₁"
+            " = −6.5, which the paper does not give.",
         ),
         "comparison": Drawing(
             lambda: _bars(record),
             f"Total variation over the nine modes, means over {record['seeds']} seeds with standard errors: the paper's"
             f" settings at {length} iterations, and the best of twelve settings at {length} evaluations of the"
-            f" gradient,"
-            " CSGLD with the scheme smooth and continuous weights.",
+            " gradient, CSGLD with the scheme smooth and continuous weights.",
         ),
     }
     return Outcome(_claims(record), figures, _notes(record))
@@ -317,18 +316,17 @@ def _claims(record: Record) -> list[Claim]:
 def _notes(record: Record) -> list[str]:
     steps = f"{record['length']:,}"
     return [
-        f"With the paper's settings every method makes {steps} steps, each of which costs reSGLD two evaluations of"
-        f" the gradient; the best settings are compared at {steps} evaluations for all. Total variation is over the"
-        f" cells of the nine modes, against quadrature, for each of {record['seeds']} seeds; a mode counts as found"
-        f" with"
-        " 100 steps in its cell. All chains start at the centre; a twentieth of each run is burn-in.",
-        "Best settings: every method had twelve settings, listed in the record, each tried on four seeds that"
-        " the final comparison does not use. (A quick run tries one setting, of reSGLD and CSGLD only.)",
+        f"With the paper's settings every method makes {steps} steps, each of which costs reSGLD two evaluations of the"
+        f" gradient; the best settings are compared at {steps} evaluations for all. Total variation is over the cells"
+        f" of the nine modes, against quadrature, for each of {record['seeds']} seeds; a mode counts as found with 100"
+        " steps in its cell. All chains start at the centre; a twentieth of each run is burn-in.",
+        "Best settings: every method had twelve settings, listed in the record, each tried on four seeds that the"
+        " final comparison does not use. (A quick run tries one setting, of reSGLD and CSGLD only.)",
         "At the best settings both reSGLD and CSGLD use the second-order scheme for Langevin dynamics (`langevin`, one"
-        " evaluation a step like SGLD); `first order` means the steps of SGLD. SGLD and cycSGLD keep these, whose error"
-        " acts like a higher temperature. `stages` is cyclical SGLD as Zhang et al. (2020) define it: the first quarter"
-        " of each cycle explores at temperature 0, and only the rest samples; the paper does not say whether it did"
-        " so.",
+        " evaluation a step like SGLD); `first order` means the steps of SGLD. SGLD and cycSGLD keep these, whose"
+        " error acts like a higher temperature. `stages` is cyclical SGLD as Zhang et al. (2020) define it: the first"
+        " quarter of each cycle explores at temperature 0, and only the rest samples; the paper does not say whether"
+        " it did so.",
     ]
 
 

@@ -131,51 +131,40 @@ _INTRODUCTION = [
     "",
     "contourmc implements *A Contour Stochastic Gradient Langevin Dynamics Algorithm for Simulations of Multi-modal"
     " Distributions* (Deng, Lin & Liang, NeurIPS 2020). This page goes through the paper: what it says, what we"
-    " measure,"
-    " and whether the two agree. Algorithm 1 has a reference implementation, exactly as printed, in"
+    " measure, and whether the two agree. Algorithm 1 has a reference implementation, exactly as printed, in"
     " `studies/algorithm_one.py`, and every simulation runs both the paper's algorithm and the library's defaults.",
     "",
     "In short:",
     "",
-    "- The library computes the multipliers, weights and θ of Algorithm 1 to rounding, and differs on purpose in"
-    " four things.",
-    "- Algorithm 1 as printed diverges on the paper's own mixture at u₁ = 2: its unbounded last bin throws chains"
-    " out. With"
-    " multiplier 1 in that bin the chains do what figures 1 and 2 show.",
-    "- The paper's step weights θ^ζ(J) do not undo the flattening exactly. θ and weighted averages keep a bias,"
-    " which depends"
-    " on where the partition begins. Continuous weights do not have it.",
-    "- On the nine modes of figure 3 CSGLD finds all modes at the paper's settings, but weighs them less exactly"
-    " than reSGLD."
-    " At the best settings of both, the difference between them is within its error.",
+    "- The library computes the multipliers, weights and θ of Algorithm 1 to rounding, and differs on purpose in four"
+    " things.",
+    "- Algorithm 1 as printed diverges on the paper's own mixture at u₁ = 2: its unbounded last bin throws chains out."
+    " With multiplier 1 in that bin the chains do what figures 1 and 2 show.",
+    "- The paper's step weights θ^ζ(J) do not undo the flattening exactly. θ and weighted averages keep a bias, which"
+    " depends on where the partition begins. Continuous weights do not have it.",
+    "- On the nine modes of figure 3 CSGLD finds all modes at the paper's settings, but weighs them less exactly than"
+    " reSGLD. At the best settings of both, the difference between them is within its error.",
     "- Table 1: our SGD and SGLD come close to the paper's. Of sixteen comparisons of a contour method with its"
-    " baselines, two"
-    " favour the contour by more than their 95% intervals, and neither of the two is a gain that the paper reports.",
-    "- Table 2: with equal weights CSGHMC gains at a fixed step size, about half as much on CIFAR-100 as in the"
-    " paper. The"
-    " paper's weights leave one model, whose accuracy is far below SGHMC's average. With annealing the gain is"
+    " baselines, two favour the contour by more than their 95% intervals, and neither of the two is a gain that the"
+    " paper reports.",
+    "- Table 2: with equal weights CSGHMC gains at a fixed step size, about half as much on CIFAR-100 as in the paper."
+    " The paper's weights leave one model, whose accuracy is far below SGHMC's average. With annealing the gain is"
     " undecided.",
     "",
     f"{VERDICTS} Claims marked *not in the paper* are ours, judged in the same way.",
     "",
     "Every number comes from a record in `results/`. `contourmc reproduce --list` names the studies, `contourmc"
-    " reproduce"
-    " all --quick` runs a short version of each in a few minutes, and `contourmc reproduce page` makes this page and"
-    " its"
-    " figures from the records.",
+    " reproduce all --quick` runs a short version of each in a few minutes, and `contourmc reproduce page` makes this"
+    " page and its figures from the records.",
 ]
 
 _EQUATIONS_INTRODUCTION = (
     "*Replay* means that the printed formulas and the library see the same 20,000 energies, in every bin, for three"
-    " schemes"
-    " and three rules, in float32 and float64, and that multipliers, weights and θ agree to rounding"
+    " schemes and three rules, in float32 and float64, and that multipliers, weights and θ agree to rounding"
     " (`tests/studies/test_algorithm_one.py`). Two deliberate differences are left out: the multiplier of `left` in"
-    " the last"
-    " bin, and Σθ of the high-ζ rule, which the library keeps at 1. *Tested* means that the named tests compare the"
-    " library"
-    " with the formula or with its consequences, and that no record is kept. [The method on a page](method.md)"
-    " states the"
-    " formulas."
+    " the last bin, and Σθ of the high-ζ rule, which the library keeps at 1. *Tested* means that the named tests"
+    " compare the library with the formula or with its consequences, and that no record is kept. [The method on a"
+    " page](method.md) states the formulas."
 )
 
 REPLAYED = "replayed"
@@ -185,7 +174,7 @@ EQUATIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "equation 1",
         "π(x) ∝ exp(−U(x)/τ)",
         "`temperature=` of every dynamics",
-        "`tests/kernels/test_invariance.py`",
+        "`test_invariance.py`",
         "tested",
     ),
     (
@@ -283,7 +272,7 @@ EQUATIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "section 4.1",
         "ω_k = 1/(k^0.6 + 100) and others",
         "`Polynomial`",
-        "`tests/kernels/test_schedules.py`",
+        "`test_schedules.py`",
         "tested",
     ),
     (
@@ -297,7 +286,7 @@ EQUATIONS: tuple[tuple[str, str, str, str, str], ...] = (
         "section 4.3",
         "simulated annealing of ε_k and τ_k",
         "`ExponentialDecay`",
-        "`tests/studies/test_cifar_algorithms.py`",
+        "`test_cifar_algorithms.py`",
         "tested",
     ),
     (
@@ -326,13 +315,11 @@ EQUATIONS: tuple[tuple[str, str, str, str, str], ...] = (
 NOT_MEASURED = (
     "The terms 1/(kε) and √(Σω_k/k) of lemma 2 and theorem 2, by themselves.",
     "The lemmas of supplements B and C on smoothness, dissipativity, moments and the Poisson equation. They are"
-    " assumptions and"
-    " steps of the proofs. Lemma B4, that weights θ^ζ(J) and Ψ^ζ(U) agree to O(1/m), is what the biases of step"
-    " weights above"
-    " speak about: on the mixtures they are not small at m = 50.",
+    " assumptions and steps of the proofs. Lemma B4, that weights θ^ζ(J) and Ψ^ζ(U) agree to O(1/m), is what the"
+    " biases of step weights above speak about: on the mixtures they are not small at m = 50.",
     "That the scalable update learns (∫π)^{1/ζ}: by tests of the rule alone (`tests/flattening/test_rules.py`).",
-    "That a large ζ makes θ slow and ρ makes it faster in the early period (supplement D.4), beyond what Table 1"
-    " shows of θ.",
+    "That a large ζ makes θ slow and ρ makes it faster in the early period (supplement D.4), beyond what Table 1 shows"
+    " of θ.",
     "The cost of CSGHMC compared with SGHMC: on the page [Networks on data](networks.md).",
     "Standard deviations of Table 2 over ten runs: we have one to three seeds.",
 )
@@ -341,49 +328,41 @@ NOT_MEASURED = (
 REASONS: dict[str, str] = {
     "algorithm/last-bin": (
         "Nothing bounds the energy in the last bin, and its multiplier is that of the bin below. A few visits raise"
-        " θ(m) far"
-        " above θ(m − 1); the multiplier is then about 40, and the next steps overshoot further and further. The"
-        " paper does"
-        " not mention it. Whether it happens at another u₁ than 2 was not tried."
+        " θ(m) far above θ(m − 1); the multiplier is then about 40, and the next steps overshoot further and further."
+        " The paper does not mention it. Whether it happens at another u₁ than 2 was not tried."
     ),
     "gaussian-mixture/theta": (
-        "θ is learnt with the gain θ^ζ(J), a step, while the chain samples π/Ψ^ζ with a continuous Ψ: the fixed"
-        " point is not"
-        " the true θ. With continuous weights it is."
+        "θ is learnt with the gain θ^ζ(J), a step, while the chain samples π/Ψ^ζ with a continuous Ψ: the fixed point"
+        " is not the true θ. With continuous weights it is."
     ),
     "gaussian-mixture/printed": "The last bin: see algorithm/last-bin.",
     "gaussian-mixture/step-weights": "Step weights do not undo the continuous Ψ. The paper gives no u₁, on which the"
     " bias depends.",
     "bizarre-peaks/same-bin": (
-        "The peak lies where the interpolated bump of log θ is highest: at an edge of the bin of U(−6), or of the"
-        " next bin."
+        "The peak lies where the interpolated bump of log θ is highest: at an edge of the bin of U(−6), or of the next"
+        " bin."
     ),
     "bizarre-peaks/same-energy": (
-        "The peak lies at an edge of the bin of U(−6) or of the next bin. It has the energy of the minimum only in"
-        " the limit"
-        " Δu → 0."
+        "The peak lies at an edge of the bin of U(−6) or of the next bin. It has the energy of the minimum only in the"
+        " limit Δu → 0."
     ),
     "bizarre-peaks/always": "A peak is up to one and a half bins away from the stationary energy that causes it.",
     "bizarre-peaks/mean": (
-        "At u₁ = 1.7 the minimum at −6 lies just above the lower edge of its bin. Step weights then bias θ itself,"
-        " and the"
-        " biased θ biases the weights further: the estimate settles near −6. With continuous weights this does not"
-        " happen;"
-        " what is left there is the error of a finite ε and of a θ in motion."
+        "At u₁ = 1.7 the minimum at −6 lies just above the lower edge of its bin. Step weights then bias θ itself, and"
+        " the biased θ biases the weights further: the estimate settles near −6. With continuous weights this does not"
+        " happen; what is left there is the error of a finite ε and of a θ in motion."
     ),
     "theory/theorem-2-width-p": (
         "The bias of P(x < 0) depends on where the energies of the two minima lie in their bins, and has no trend in"
         " Δu."
     ),
     "theory/theorem-2-step-size-u": (
-        "Two errors of opposite sign: the bias of step weights, which does not depend on ε, and the error of a"
-        " finite ε."
-        " A large ε hides the bias of the weights. The theorem bounds the sum of all errors."
+        "Two errors of opposite sign: the bias of step weights, which does not depend on ε, and the error of a finite"
+        " ε. A large ε hides the bias of the weights. The theorem bounds the sum of all errors."
     ),
     "theory/theorem-2-energy-variance-u": (
         "Two errors of opposite sign: the bias of step weights, and the error that energy noise makes. The theorem"
-        " bounds the"
-        " sum of all errors."
+        " bounds the sum of all errors."
     ),
     "theory/lemma-2-step-size-u": (
         "Two errors of opposite sign: the difference between Ψ and its step function, and the error of a finite ε."
@@ -395,56 +374,46 @@ REASONS: dict[str, str] = {
         "With Δu = 0.01 a step of ε = 0.02 jumps over many bins, and the error of a finite ε grows as bins get finer."
     ),
     "multimodal-2d/sgld": (
-        "SGLD finds more modes here than in the paper. The paper does not say how long its burn-in is, nor what"
-        " counts as a"
-        " mode found; here 100 steps in a cell count."
+        "SGLD finds more modes here than in the paper. The paper does not say how long its burn-in is, nor what counts"
+        " as a mode found; here 100 steps in a cell count."
     ),
     "multimodal-2d/resgld-corners": (
-        "reSGLD weighs the corners better here than the claim suggests. The paper does not give the correction of"
-        " the swaps;"
-        " ours is by the variance of the noise, which is known here."
+        "reSGLD weighs the corners better here than the claim suggests. The paper does not give the correction of the"
+        " swaps; ours is by the variance of the noise, which is known here."
     ),
     "multimodal-2d/csgld": (
         "At ε = 0.001 and ζ = 0.75 CSGLD walks slowly over 100 bins. It finds all modes, as in the paper, but weighs"
-        " them less"
-        " exactly in 200,000 iterations than reSGLD, which makes twice as many evaluations. With second-order steps,"
-        " larger"
-        " steps and wider bins it catches up (the best settings)."
+        " them less exactly in 200,000 iterations than reSGLD, which makes twice as many evaluations. With"
+        " second-order steps, larger steps and wider bins it catches up (the best settings)."
     ),
     "multimodal-2d/best-first-order": (
         "Not found out. The search chose ε = 0.015, the largest of its grid, for CSGLD, and 0.01 for reSGLD; with"
-        " second-order"
-        " steps the difference is gone, so that the error of the step is the likely cause."
+        " second-order steps the difference is gone, so that the error of the step is the likely cause."
     ),
     "partition/start-uneven": "Step weights do not undo the continuous Ψ; how much that matters depends on u₁.",
     "partition/learnt-even": "Step weights bias the average, and θ, which is learnt with them.",
     "partition/learnt-uneven": (
-        "Step weights bias the average, and θ, which is learnt with them: where the minimum at −6 lies low in its"
-        " bin (u₁ = 1.5"
-        " and 1.7) the estimate settles in the wrong mode."
+        "Step weights bias the average, and θ, which is learnt with them: where the minimum at −6 lies low in its bin"
+        " (u₁ = 1.5 and 1.7) the estimate settles in the wrong mode."
     ),
     "partition/right-even": (
         "The scheme right has the steeper Ψ in the bin that holds the minima, and so the larger bias of step weights."
     ),
     "partition/bins": (
         "With 10 bins of 5 units the barrier is still 6 high; with 300 and more a step of ε = 0.1 jumps over many"
-        " bins, and"
-        " rarely visited bins get extreme multipliers."
+        " bins, and rarely visited bins get extreme multipliers."
     ),
     "partition/bins-ours": (
-        "With 10 bins the barrier is still high, and with 1,000 a step of ε = 0.1 jumps over many bins. With 30 to"
-        " 300 bins the"
-        " defaults work."
+        "With 10 bins the barrier is still high, and with 1,000 a step of ε = 0.1 jumps over many bins. With 30 to 300"
+        " bins the defaults work."
     ),
     "samc/against-nine": (
-        "The Metropolis proposals of SAMC, of deviation 0.3, move much further than Langevin steps of the paper's ε"
-        " = 0.001,"
-        " and SAMC sees exact energies."
+        "The Metropolis proposals of SAMC, of deviation 0.3, move much further than Langevin steps of the paper's ε ="
+        " 0.001, and SAMC sees exact energies."
     ),
     "uci/yacht-csghmc": (
-        "At ζ = 2.5 step 3 of Algorithm 1 hardly moves θ in the whole run, so that CSGHMC and SGHMC are the same"
-        " chain up to"
-        " rounding. Of sixteen such differences one may well leave its 95% interval by chance."
+        "At ζ = 2.5 step 3 of Algorithm 1 hardly moves θ in the whole run, so that CSGHMC and SGHMC are the same chain"
+        " up to rounding. Of sixteen such differences one may well leave its 95% interval by chance."
     ),
     "uci/yacht-csghmc-csgld": (
         "Here momentum improves every method on Yacht, and SGHMC over SGLD as in the paper. The paper's CSGHMC is the"
@@ -452,12 +421,10 @@ REASONS: dict[str, str] = {
     ),
     "uci/wine-sgd-rmse": (
         "The paper gives neither the likelihood nor the initial weights. With the reading that fits its other"
-        " baselines best,"
-        " 5,000 epochs of SGD overfit Wine more than in the paper."
+        " baselines best, 5,000 epochs of SGD overfit Wine more than in the paper."
     ),
     "cifar/cifar100-csghmc-bpe": (
         "Single models of CSGHMC are no better than SGHMC's here. The paper gives neither u₁ nor when θ begins to be"
-        " learnt, and"
-        " its implementation may differ in more."
+        " learnt, and its implementation may differ in more."
     ),
 }

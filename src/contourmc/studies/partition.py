@@ -145,9 +145,9 @@ def conclude(record: Record) -> Outcome:
     figures = {
         "partition_start": Drawing(
             lambda: _draw_starts(record),
-            "The error of the mean of x, and crossings between the modes in 40,000 steps, against u₁, for both mixtures"
-            f" and all schemes; {about}. Lines: step weights, by quadrature. Open markers: chains with step weights;"
-            " filled: with continuous weights. Dotted verticals: the energies of the two minima.",
+            "The error of the mean of x, and crossings between the modes in 40,000 steps, against u₁, for both"
+            f" mixtures and all schemes; {about}. Lines: step weights, by quadrature. Open markers: chains with step"
+            " weights; filled: with continuous weights. Dotted verticals: the energies of the two minima.",
         ),
         "partition_bins": Drawing(
             lambda: _draw_bins(record),
@@ -168,8 +168,8 @@ def _claims(record: Record) -> list[Claim]:
         claims.append(
             Claim(
                 f"start-{key}",
-                "the weighted average with θ^ζ(J) estimates the mean, whatever u₁ (the paper gives no rule for u₁,"
-                " and does not say this)",
+                "the weighted average with θ^ζ(J) estimates the mean, whatever u₁ (the paper gives no rule for u₁, and"
+                " does not say this)",
                 f"mixture of {mixture}, quadrature with the true θ, u₁ from {FINE[0]:g} to {FINE[-1]:g}: the bias is"
                 f" {low:+.2f} to {high:+.2f} for the scheme left; its size is up to "
                 + ", ".join(f"{value:.2f} ({scheme})" for scheme, value in worst.items()),
@@ -282,17 +282,15 @@ def _notes(record: Record) -> list[str]:
             rows.append(f"| {mixture} | {name} | {' | '.join(texts)} |")
     return [
         "**How to choose u₁.** With continuous weights the partition has no bias of its own, and u₁ may lie anywhere"
-        " from just above the lowest energy to about one Δu above it. Below the lowest energy, bin 0 is empty and its θ"
-        " falls without limit. Far above it, the modes lie in the unbounded bin 0, where the schemes left, centred and"
-        " smooth flatten nothing, and where the line of the scheme right rises without limit, so that single weights"
-        " dominate. With step weights no rule helps: the bias depends on where the energies of the minima lie in their"
-        " bins, which a user does not know. What continuous weights leave, such as the errors of 0.2 to 0.3 on the"
-        " mixture"
-        " of 1/6 and 5/6, is the error of a finite ε and of a θ that is still in motion.",
-        "**Why the automatic run does not depend on it.** It begins its partition at the median energy that the"
-        " pilot saw"
-        " in the deepest mode at temperature 1, extends it downwards when chains find lower energies, uses continuous"
-        " weights and the scheme smooth, and fixes θ before it samples.",
+        " from just above the lowest energy to about one Δu above it. Below the lowest energy, bin 0 is empty and its"
+        " θ falls without limit. Far above it, the modes lie in the unbounded bin 0, where the schemes left, centred"
+        " and smooth flatten nothing, and where the line of the scheme right rises without limit, so that single"
+        " weights dominate. With step weights no rule helps: the bias depends on where the energies of the minima lie"
+        " in their bins, which a user does not know. What continuous weights leave, such as the errors of 0.2 to 0.3"
+        " on the mixture of 1/6 and 5/6, is the error of a finite ε and of a θ that is still in motion.",
+        "**Why the automatic run does not depend on it.** It begins its partition at the median energy that the pilot"
+        " saw in the deepest mode at temperature 1, extends it downwards when chains find lower energies, uses"
+        " continuous weights and the scheme smooth, and fixes θ before it samples.",
         f"Error of the weighted mean of x ± one standard error, {record['chains']} chains of {record['steps']:,} steps,"
         " all from x = 0, no burn-in:",
         "\n".join(rows),

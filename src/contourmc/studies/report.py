@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("the paper", "our measurement", "agrees if", "verdict")
 VERDICTS = (
-    "A verdict compares a 95% interval over seeds with the limit in the third column, which is ours. A claim"
-    " agrees if the whole interval is on the claimed side, differs if the whole interval is on the other side, and is"
-    " undecided otherwise."
+    "A verdict compares a 95% interval over seeds with the limit in the third column, which is ours. A claim agrees if"
+    " the whole interval is on the claimed side, differs if the whole interval is on the other side, and is undecided"
+    " otherwise."
 )
 _TOO_SHORT = "A shorter run than the full study: its numbers are too rough to judge the paper's claims."
 

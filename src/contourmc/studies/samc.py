@@ -195,9 +195,9 @@ def conclude(record: Record) -> Outcome:
     drawing = Drawing(
         lambda: _figure(record),
         f"Total variation of the mode masses along runs of {record['steps']:,} iterations from the origin, means of"
-        f" {record['chains']} chains with standard errors. SAMC: exact energies, ζ = 1, step Ψ, γ_k ="
-        f" {K0}/max({K0}, k). Naïve: Langevin moves with the same Ψ. Algorithm 1: scheme left, step weights, ζ = 0.75."
-        " The library: smooth, continuous weights, ζ = 0.75.",
+        f" {record['chains']} chains with standard errors. SAMC: exact energies, ζ = 1, step Ψ, γ_k = {K0}/max({K0},"
+        " k). Naïve: Langevin moves with the same Ψ. Algorithm 1: scheme left, step weights, ζ = 0.75. The library:"
+        " smooth, continuous weights, ζ = 0.75.",
     )
     return Outcome(_claims(record), {"samc": drawing}, _notes(record))
 
@@ -215,8 +215,7 @@ def _claims(record: Record) -> list[Claim]:
                 f"flat-{key}",
                 "with the true θ and the Metropolis algorithm the sampler acts like SAMC, with a flat histogram",
                 f"{name}: the least over the most visited bin is {flat[KNOWN]:.2f} with the true θ, {flat[SAMC]:.2f}"
-                f" for"
-                f" SAMC; {found[KNOWN]['accepted']:.0%} of the proposals are accepted",
+                f" for SAMC; {found[KNOWN]['accepted']:.0%} of the proposals are accepted",
                 judge(flat[KNOWN], above=0.5, unit="for least over most with the true θ"),
             ),
             Claim(
@@ -245,8 +244,7 @@ def _notes(record: Record) -> list[str]:
         f"{record['chains']} chains of {record['steps']:,} iterations from the origin, no burn-in. SAMC proposes from a"
         " Gaussian of deviation 1 on the mixtures and 0.3 on the nine modes, which we chose, and sees exact energies,"
         " since a Metropolis test needs them; an iteration costs it one energy and no gradient. The Langevin methods"
-        " see"
-        " the paper's noise. Total variation of the mode masses at the end:",
+        " see the paper's noise. Total variation of the mode masses at the end:",
         "\n".join(rows),
     ]
 

@@ -314,15 +314,11 @@ def _learning_claims(record: Record) -> list[Claim]:
         Claim(
             "lemma-1",
             "Lemma 1 (stability): ⟨h(θ), θ − θ⋆⟩ ≤ −φ‖θ − θ⋆‖² + O(ε + 1/m + Var), φ > 0",
-            "by quadrature with 12 bins: h is 0 not at θ⋆ but at a distance of"
-            f" {stability['zero']['distance']:.3f} from it, where θ of the lowest bin is"
-            f" {stability['zero']['lowest_bin']:.3f} for a true {PROBLEM.theta(Partition(2.0, 1.0, 12))[0]:.3f}. The"
-            f" pull"
-            f" −⟨h, θ − θ⋆⟩ is positive at all of {len(drawn):,} random θ and {len(line)} on the line to that zero"
-            f" that are"
-            f" farther than {repelled:.3f} from θ⋆. The lemma holds with a constant of that size, which the paper"
-            f" does not"
-            " name",
+            f"by quadrature with 12 bins: h is 0 not at θ⋆ but at a distance of {stability['zero']['distance']:.3f}"
+            f" from it, where θ of the lowest bin is {stability['zero']['lowest_bin']:.3f} for a true"
+            f" {PROBLEM.theta(Partition(2.0, 1.0, 12))[0]:.3f}. The pull −⟨h, θ − θ⋆⟩ is positive at all of"
+            f" {len(drawn):,} random θ and {len(line)} on the line to that zero that are farther than {repelled:.3f}"
+            " from θ⋆. The lemma holds with a constant of that size, which the paper does not name",
             None,
         )
     ]
@@ -392,19 +388,15 @@ def _notes(record: Record) -> list[str]:
     return [
         f"{record['chains']} chains of {record['steps']:,} steps from x = 0; ± is one standard error, and a verdict is"
         f" by the 95% interval. True values: E[U] = {truth['E[U]']:.4f}, P(x < 0) = {truth['P(x < 0)']:.4f}. θ is"
-        f" learnt"
-        " in the first figure; the sweeps use the known θ⋆ (KSGLD), so that they show the effect of the partition, ε"
-        " and the noise alone, and step weights and no weights use the same draws. The gradient noise has variance"
-        " 0.01. The theorems bound a sum of terms, while a sweep asks whether the bias grows with one of them: a claim"
-        " can differ while the bound holds.",
-        "**Step weights keep a bias.** The chain samples π/Ψ^ζ with a continuous Ψ, but the paper's weight is the"
-        " step θ^ζ(J). The result is a bias that no number of steps removes; the dotted lines give it by quadrature,"
-        " for ε → 0. The bias of P(x < 0) does not shrink steadily as Δu falls: it depends on where the energies of"
-        " the two"
-        " minima lie in their bins. With Ψ^ζ(U(x)) as the"
-        " weight this term is zero at every Δu. In the chains a second error appears below Δu = 0.25 with either"
-        " kind of"
-        " weight: a step then jumps over many bins.",
+        " learnt in the first figure; the sweeps use the known θ⋆ (KSGLD), so that they show the effect of the"
+        " partition, ε and the noise alone, and step weights and no weights use the same draws. The gradient noise has"
+        " variance 0.01. The theorems bound a sum of terms, while a sweep asks whether the bias grows with one of"
+        " them: a claim can differ while the bound holds.",
+        "**Step weights keep a bias.** The chain samples π/Ψ^ζ with a continuous Ψ, but the paper's weight is the step"
+        " θ^ζ(J). The result is a bias that no number of steps removes; the dotted lines give it by quadrature, for ε"
+        " → 0. The bias of P(x < 0) does not shrink steadily as Δu falls: it depends on where the energies of the two"
+        " minima lie in their bins. With Ψ^ζ(U(x)) as the weight this term is zero at every Δu. In the chains a second"
+        " error appears below Δu = 0.25 with either kind of weight: a step then jumps over many bins.",
         *(_table(record["estimates"], observable) for observable in OBSERVABLES),
     ]
 

@@ -201,13 +201,12 @@ def conclude(record: Record) -> Outcome:
         ),
     }
     note = (
-        f"{record['chains']} chains from x = 0; the pictures show the first, the numbers are from all. A crossing is"
-        f" a move"
-        " from within 2 of one mode to within 2 of the other. The paper does not say where its partition begins; here"
-        f" u₁ = {PARTITION.low:g}, so that the lowest bin holds both optima and the paper's scheme leaves the"
-        f" multiplier"
-        " at 1 there: the bouncy zone surrounds the optima. Algorithm 1 is the reference implementation with multiplier"
-        " 1 in the last bin, since the printed one diverges before the late panel (`contourmc reproduce algorithm`)."
+        f"{record['chains']} chains from x = 0; the pictures show the first, the numbers are from all. A crossing is a"
+        " move from within 2 of one mode to within 2 of the other. The paper does not say where its partition begins;"
+        f" here u₁ = {PARTITION.low:g}, so that the lowest bin holds both optima and the paper's scheme leaves the"
+        " multiplier at 1 there: the bouncy zone surrounds the optima. Algorithm 1 is the reference implementation"
+        " with multiplier 1 in the last bin, since the printed one diverges before the late panel (`contourmc"
+        " reproduce algorithm`)."
     )
     return Outcome(_claims(record), figures, (note,))
 
@@ -245,9 +244,8 @@ def _claims(record: Record) -> list[Claim]:
             "bouncy",
             "the bouncy zone enables the sampler to jump over large energy barriers to explore other modes",
             f"{over_seeds(mid['crossings']):.1f} crossings per chain in {mid['steps']:,} steps, the first after"
-            f" {np.median(firsts):,.0f} steps (median); multiplier below {SMALL:g} for U in {_first(mid, SMALL)},"
-            f" below 0"
-            f" in {_first(mid, 0.0)}; the library's defaults: {ours['mid']:.1f} crossings",
+            f" {np.median(firsts):,.0f} steps (median); multiplier below {SMALL:g} for U in {_first(mid, SMALL)}, below"
+            f" 0 in {_first(mid, 0.0)}; the library's defaults: {ours['mid']:.1f} crossings",
             judge(share(_crossed(mid), chains), above=0.5, unit="of the chains cross"),
         ),
         Claim(

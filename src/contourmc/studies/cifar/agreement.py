@@ -195,16 +195,16 @@ def _table(images: ImageSet, cells: Cells) -> str:
         f"**{images.title}**, accuracy in %, mean over seeds (± their standard deviation), the paper's figures in"
         " brackets:",
         "",
-        "| | seeds | BPE (paper) | BMA, weights θ^ζ(J) (paper) | BMA, equal weights | NLL, weights θ^ζ(J) | NLL,"
-        " equal |",
+        "| | seeds | BPE (paper) | BMA, weights θ^ζ(J) (paper) | BMA, equal weights | NLL, weights θ^ζ(J) | NLL, equal"
+        " |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, one in figures_of(cells).items():
         point, average = images.paper[name]
         lines.append(
-            f"| {ALGORITHMS[name].title} | {len(cells[name])} | {_spread(one['BPE'])} ({point.mean:.2f})"
-            f" | {_spread(one['weighted BMA'])} ({average.mean:.2f}) | {_spread(one['BMA'])}"
-            f" | {_spread(one['weighted NLL'], 3)} | {_spread(one['NLL'], 3)} |"
+            f"| {ALGORITHMS[name].title} | {len(cells[name])} | {_spread(one['BPE'])} ({point.mean:.2f}) |"
+            f" {_spread(one['weighted BMA'])} ({average.mean:.2f}) | {_spread(one['BMA'])} |"
+            f" {_spread(one['weighted NLL'], 3)} | {_spread(one['NLL'], 3)} |"
         )
     return "\n".join(lines)
 
@@ -225,22 +225,13 @@ def _how(everything: list[Cells]) -> str:
     )
     return (
         "ResNet-20 with batches of 1,000 on an H200, evaluated every ten epochs: the best point estimate (BPE, the"
-        " best of"
-        " all evaluations on the test set, as in the paper) and the Bayesian model average (BMA) over the last 60%"
-        " of the"
-        f" run. Runs have {EPOCHS} epochs in place of 1,000, the length of our first runs, which had to fit into the"
-        f" time"
-        " we had on a GPU; all seeds keep it, and the schedules of annealed runs are fitted to it. In the last 50"
-        " epochs no"
-        f" average moves by more than {100 * moved:.2f} points. The paper averages with the weights θ^ζ(J). At ζ ="
-        f" 10⁶ and"
-        " 3·10⁶ log weights differ by hundreds of thousands from model to model, so that one of the 57 models has"
-        " all the"
-        " weight: the weighted average is the prediction of one model, and only the equally weighted average is near"
-        " the"
-        " paper's figures. Errors of BPE and of equally weighted BMA come from the scatter of the seeds within all"
-        " cells of a"
-        " data set. The paper's text speaks of gains of 3.5 points in BPE and 2 in BMA on CIFAR-100, its table of"
-        " 2.51 and"
-        " 2.51; the claims are by the table."
+        " best of all evaluations on the test set, as in the paper) and the Bayesian model average (BMA) over the last"
+        f" 60% of the run. Runs have {EPOCHS} epochs in place of 1,000, the length of our first runs, which had to fit"
+        " into the time we had on a GPU; all seeds keep it, and the schedules of annealed runs are fitted to it. In"
+        f" the last 50 epochs no average moves by more than {100 * moved:.2f} points. The paper averages with the"
+        " weights θ^ζ(J). At ζ = 10⁶ and 3·10⁶ log weights differ by hundreds of thousands from model to model, so"
+        " that one of the 57 models has all the weight: the weighted average is the prediction of one model, and only"
+        " the equally weighted average is near the paper's figures. Errors of BPE and of equally weighted BMA come"
+        " from the scatter of the seeds within all cells of a data set. The paper's text speaks of gains of 3.5 points"
+        " in BPE and 2 in BMA on CIFAR-100, its table of 2.51 and 2.51; the claims are by the table."
     )

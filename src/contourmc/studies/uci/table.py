@@ -174,8 +174,7 @@ def order_claim(paper: Cells, name: str, one: str, other: str, says: str) -> Cla
     return _direction(
         f"{_short(name)}-{one}-{other}".lower(),
         f"{says if first[0] < second[0] else 'Table 1'}: {one} is {_better(first, second)} than {other}."
-        f" {TITLES[name]}:"
-        f" {_of(first)}, {other} {_of(second)}",
+        f" {TITLES[name]}: {_of(first)}, {other} {_of(second)}",
         first[0] - second[0],
         paired(paper[name], one, other),
         f"RMSE of {one} minus {other}",
@@ -254,11 +253,11 @@ def notes_of(record: Record, paper: Cells, best: Cells) -> list[str]:
         " L2 1e-4, Δu = 100, momentum 0.9, and the paper's τ and ζ. Features are normalised by the training set. A"
         f" tenth of the data is the test set, in {record['splits']} splits that all methods share. Predictions are"
         f" averages of {record['models']} models. Our numbers are means ± standard errors over splits.{_spread(paper)}",
-        "**The paper's algorithm.** Algorithm 1 with its step 3, scheme `left`, θ learnt from the first step with"
-        " ω_k = 10/(k^0.75 + 1000), and models weighted by θ^ζ(J) for the contour methods, equally for the others. The"
-        " paper does not state ω_k, u₁ and m for these data. ω_k is its choice for CIFAR. The first bin ends at"
-        " u₁ = Δu, since the energy is 0 or more. m = 1000 is the most that the paper suggests. With m = 200, its"
-        " choice for CIFAR-10, models of Concrete are in the last, unbounded bin, and the contour methods are worse"
+        "**The paper's algorithm.** Algorithm 1 with its step 3, scheme `left`, θ learnt from the first step with ω_k"
+        " = 10/(k^0.75 + 1000), and models weighted by θ^ζ(J) for the contour methods, equally for the others. The"
+        " paper does not state ω_k, u₁ and m for these data. ω_k is its choice for CIFAR. The first bin ends at u₁ ="
+        " Δu, since the energy is 0 or more. m = 1000 is the most that the paper suggests. With m = 200, its choice"
+        " for CIFAR-10, models of Concrete are in the last, unbounded bin, and the contour methods are worse"
         " (`results/uci/readings.json`).",
         "**What else the paper leaves open** follows a public program that the paper's first author wrote for an"
         " earlier paper, with the same layer, batch size, L2 penalty and momentum"
@@ -312,8 +311,8 @@ def _spread(paper: Cells) -> str:
         return ""
     return (
         " The paper calls its ± the standard deviation of ten runs. Our standard deviation over splits is"
-        f" {np.exp(np.mean(logs)):.1f} times larger on average, so the paper's runs may share one split, or its ±"
-        " may be a standard error."
+        f" {np.exp(np.mean(logs)):.1f} times larger on average, so the paper's runs may share one split, or its ± may"
+        " be a standard error."
     )
 
 
@@ -327,20 +326,19 @@ def _flattening(record: Record, paper: Cells) -> str:
             if cell is not None:
                 _, low, _, high, _ = cell.energies
                 rows.append(
-                    f"| {TITLES[name]} | {family} | {zeta:g} | {zeta * temperature / WIDTH:g}"
-                    f" | {low:,.0f} to {high:,.0f} | {cell.theta[1]:,.1f}"
-                    f" | {cell.multipliers[0]:.3f} to {cell.multipliers[1]:.3f}"
-                    f" | {np.mean(cell.effective_models):.1f} |"
+                    f"| {TITLES[name]} | {family} | {zeta:g} | {zeta * temperature / WIDTH:g} | {low:,.0f} to"
+                    f" {high:,.0f} | {cell.theta[1]:,.1f} | {cell.multipliers[0]:.3f} to {cell.multipliers[1]:.3f} |"
+                    f" {np.mean(cell.effective_models):.1f} |"
                 )
     columns = ("", "", "ζ", "ζτ/Δu", "energies, 10% to 90%", "largest m·θ(i)", "multipliers", "effective models")
     lines = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|", *rows]
     return (
-        "**How much Algorithm 1 flattens.** The multiplier is 1 + (ζτ/Δu)·Δlog θ. Step 3 changes θ by"
-        " ω·θ^ζ(J), and θ starts at 1/m. At ζ = 10 and ζ = 2.5 this is too little to move θ in the whole run, so the"
-        " chain is an unflattened one with equal weights. It differs from its baseline by rounding errors, which grow"
-        " to the difference between two independent chains in some runs. At ζ = 1 θ is learnt, but the multiplier stays"
-        " near 1 and bins are visited as without flattening. Step 3 then lets the bin that is visited most take all"
-        " of θ. Which bin a model is in depends largely on its batch of 50. The weights θ^ζ(J) discard a part of the"
+        "**How much Algorithm 1 flattens.** The multiplier is 1 + (ζτ/Δu)·Δlog θ. Step 3 changes θ by ω·θ^ζ(J), and θ"
+        " starts at 1/m. At ζ = 10 and ζ = 2.5 this is too little to move θ in the whole run, so the chain is an"
+        " unflattened one with equal weights. It differs from its baseline by rounding errors, which grow to the"
+        " difference between two independent chains in some runs. At ζ = 1 θ is learnt, but the multiplier stays near"
+        " 1 and bins are visited as without flattening. Step 3 then lets the bin that is visited most take all of θ."
+        " Which bin a model is in depends largely on its batch of 50. The weights θ^ζ(J) discard a part of the"
         f" {record['models']} models:\n\n" + "\n".join(lines)
     )
 
