@@ -75,7 +75,7 @@ def reproduce(study: Study, options: Options, out: Path | None, force: bool) -> 
         if not complete:
             tell_written([folder / RECORD])
             stop_interrupted(f"no claim is judged; {RECORD} has what had been measured by then")
-        record = read_record(folder / RECORD)  # claims and pictures are those of the file
+        record = read_record(folder / RECORD)  # claims and pictures are made from the file
         outcome = study.conclude(record)
         table = Table(*COLUMNS, title=study.title, title_justify="left", show_lines=True)
         for claim in outcome.claims:

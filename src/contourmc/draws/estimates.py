@@ -140,7 +140,7 @@ def linearised(
 ) -> tuple[float, Float[np.ndarray, "chains draws"]]:
     """The weighted mean f̂ of one number, and the series z = N·w·(f − f̂), whose plain mean has the error of f̂.
 
-    The error of a sum of several weighted means is that of the sum of their series.
+    The series of several weighted means add up: the sum of the means has the error of the mean of the summed series.
     """
     values = np.asarray(values, float)
     mean = float(np.sum(weights * values))

@@ -75,9 +75,9 @@ def interpolate(
     `right` 0 in the last bin, and continues the line between log θ(0) and log θ(1) through all of bin 0, which often
     holds the stationary points. `centred` and `smooth` have slope 0 in both unbounded bins.
 
-    The last bin of `left` is where we differ: there log Ψ is constant and s = 0. The paper's slope is that of the bin
-    below, and nothing bounds the energy there. With θ(m−1) below θ(m−2) the far field repels; with θ(m−1) far above
-    it, after a few visits, a step overshoots. Either way a chain runs to infinity.
+    The last bin of `left` is where we differ: there log Ψ is constant and s = 0. The paper has the slope
+    (log θ(m−1) − log θ(m−2))/Δu there, although nothing bounds the energy. On its own mixture a few visits raise θ(m−1)
+    far above θ(m−2), the multiplier is about 40, and a chain overshoots further and further, to infinity.
     """
     level, last = partition.level(energy), partition.bins - 2
     flat_below = scheme != "right"

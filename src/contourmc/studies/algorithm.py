@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PROBLEM = GaussianMixture()
 SCHEMES: tuple[Scheme, ...] = ("left", "right", "step")
 RULES: tuple[Rule, ...] = ("original", "biased", "scalable")
-ROUNDING = {"float32": 2e-3, "float64": 1e-11}  # of log θ after REPLAYED steps, each of which rounds it
+ROUNDING = {"float32": 2e-3, "float64": 1e-11}  # of log θ after REPLAYED steps; each step rounds it
 REPLAYED = 20_000
 HIGH_ZETA = 5.0  # of the rule `biased`, which is meant for large ζ
 HIGH = 14.0  # above the saddle, whose energy is 13.4: there bins are rarely visited
