@@ -11,8 +11,10 @@ import contourmc as cm
 from contourmc.cli.main import app
 
 MINE = """
+import os
 import jax.numpy as jnp
 
+os.chdir(os.path.dirname(__file__) + "/elsewhere")
 start = jnp.array([1.0, 0.0])
 
 def energy(x):
@@ -24,7 +26,10 @@ def named(x):
 
 
 @pytest.fixture
-def mine(tmp_path):
+def mine(tmp_path, monkeypatch):
+    """A file of the user's, which goes to another directory when it is loaded."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
     file = tmp_path / "mine.py"
     file.write_text(MINE)
     return file
@@ -35,11 +40,13 @@ def call(*arguments):
 
 
 def test_a_report_on_a_function_of_the_user(mine, tmp_path):
-    """Two wells of equal mass: each to 0.1, with a standard error of 0.02."""
+    """Two wells of equal mass: each to 0.1, with a standard error of 0.02. The results are where the command began."""
     out = tmp_path / "out"
-    arguments = (f"{mine}:energy", "--init", "[1.0, 0.0]", "--steps", 20_000, "--chains", 4, "--out", out)
-    result = call(*arguments)
+    arguments = (f"{mine}:energy", "--init", "[1.0, 0.0]", "--steps", 20_000, "--chains", 4, "--out")
+    result = call(*arguments, "out")
     assert result.exit_code == 0, result.output
+    assert "Written: out/report.html" in result.output
+    assert not list((tmp_path / "elsewhere").iterdir())
     assert "x[1]" in result.output
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert summary["interrupted"] is False
@@ -50,10 +57,10 @@ def test_a_report_on_a_function_of_the_user(mine, tmp_path):
     assert f"contourmc sample {mine}:energy" in page
     assert cm.Samples.load(out / "draws.nc").settings == summary["settings"]
     draws = (out / "run" / "draws-0.zarr" / "draws" / "x" / "c" / "0" / "0" / "0").stat()
-    again = call(*arguments)  # there is nothing left to do
+    again = call(*arguments, out)  # there is nothing left to do
     assert again.exit_code == 0
     assert (out / "run" / "draws-0.zarr" / "draws" / "x" / "c" / "0" / "0" / "0").stat() == draws
-    other = call(*arguments, "--seed", 1)
+    other = call(*arguments, out, "--seed", 1)
     assert other.exit_code == 2
     assert "seed was 0 and is 1 now" in " ".join(other.output.split())
 
@@ -73,6 +80,16 @@ def test_bad_input_is_named(mine, tmp_path, target, init, words):
     result = call(target.format(mine=mine), "--init", init, "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert words in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("name", ["report.html", "draws.nc", "summary.json"])
+def test_files_of_others_are_not_replaced(mine, tmp_path, name):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_text("years of work")
+    result = call(f"{mine}:energy", "--init", "start", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert f"already holds {name}; choose another --out, or add --force" in " ".join(result.output.split())
+    assert (tmp_path / "out" / name).read_text() == "years of work"
 
 
 @pytest.mark.usefixtures("untyped")

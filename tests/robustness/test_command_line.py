@@ -43,6 +43,20 @@ main()
 """
 
 
+# The command line with a run that is there at once.
+AT_ONCE = """
+from types import SimpleNamespace
+import numpy as np
+import contourmc
+from contourmc.cli import results
+run = SimpleNamespace(energies=np.zeros((1, 1)), summary=lambda: None, interrupted=False)
+contourmc.sample = lambda *_, **__: run
+results.write_results = lambda samples, found, folder, *_: [folder / "report.html"]
+results.digest = lambda *_: "what was found"
+from contourmc.cli import main
+main()
+"""
+
 TIMEOUT = 120  # seconds; of a process that does not end
 
 
@@ -168,3 +182,15 @@ def test_files_that_misbehave_are_named_as_they_are(text, words, tmp_path, monke
     assert words in result.output
     assert f"{file}:energy" in result.output
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_standard_output_that_is_full_ends_a_command_with_a_message(tmp_path):
+    file, out = tmp_path / "mine.py", tmp_path / "out"
+    file.write_text("energy = abs")
+    words = [sys.executable, "-c", AT_ONCE, "sample", f"{file}:energy", "--init", "0.0", "--out", str(out)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    message = "standard output cannot be written: No space left on device. The results are in"
+    assert done.stderr.split() == ["error:", *message.split(), str(out / "report.html")]

@@ -1,5 +1,6 @@
 """What commands leave: an output folder, and messages."""
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -57,6 +58,21 @@ def _make(out: Path) -> None:
 def tell_written(files: Sequence[Path]) -> None:
     """Name the files that a command has written."""
     console.print(f"Written: {', '.join(map(str, files))}", soft_wrap=True)
+
+
+@contextmanager
+def printing(remark: str = "") -> Iterator[None]:
+    """A context that prints to standard output; if that cannot be written, such as to a full disk, the command ends.
+
+    remark: what else the message is to say.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        with suppress(OSError), open(os.devnull, "wb") as nowhere:  # or Python fails once more at its end
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        stop(f"standard output cannot be written: {error.strerror or error}.{remark}")
 
 
 def stop(message: str) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contourmc.cli.loading import load_function
-from contourmc.cli.output import console, output_folder, stop, stop_interrupted, tell_written
+from contourmc.cli.output import console, output_folder, printing, stop, stop_interrupted, tell_written
 
 if TYPE_CHECKING:
     from contourmc import Samples
@@ -47,17 +47,20 @@ def sample(
     beyond its end.
     """
     from contourmc import sample as sample_energy
+    from contourmc.cli.results import FILES
 
     folder = out or Path("results") / target.split(":")[-1]
+    checkpoint = (folder / RUN).absolute()  # the user's file may go to another directory
+    there = [name for name in FILES if (folder / name).exists()]
     if force:
         _remove(folder / RUN)
-    elif (folder / "summary.json").exists() and not (folder / RUN).exists():
-        stop(f"{folder} already holds results (summary.json); choose another --out, or add --force to replace them")
+    elif there and not checkpoint.exists():
+        stop(f"{folder} already holds {there[0]}; choose another --out, or add --force to replace it")
 
     def run() -> "Samples":
         energy, start = load_function(target, init)
         return sample_energy(
-            energy, init=start, steps=steps, chains=chains, seed=seed, checkpoint=folder / RUN, checkpoint_every=60.0
+            energy, init=start, steps=steps, chains=chains, seed=seed, checkpoint=checkpoint, checkpoint_every=60.0
         )
 
     words = ["contourmc", "sample", target, "--init", init, "--steps", str(steps), "--chains", str(chains)]
@@ -72,7 +75,7 @@ def resume(
     """Go on with a run that was cut, and write its report."""
     from contourmc import resume as resume_run
 
-    place = _place_of(folder)
+    place = _place_of(folder).absolute()
     _reported(folder, f"The run in {folder}", lambda: resume_run(place, steps=steps), f"folder={str(folder)!r}")
 
 
@@ -97,8 +100,9 @@ def show(
     except ValueError as error:
         stop(str(error))
     assert found is not None
-    for text in (found.head, *found.findings):
-        console.print(text, soft_wrap=True)
+    with printing():
+        for text in (found.head, *found.findings):
+            console.print(text, soft_wrap=True)
 
 
 def _place_of(folder: Path) -> Path:
@@ -133,7 +137,7 @@ def _reported(folder: Path, title: str, run: Callable[[], "Samples"], what: str,
     except ImportError as error:
         stop(str(error))
     go_on = f"To go on: contourmc resume {folder}"
-    with output_folder(folder, "", force=True) as place:
+    with output_folder(folder.absolute(), "", force=True) as place:
         try:
             samples = run()
         except (ValueError, DivergenceError) as error:
@@ -146,8 +150,9 @@ def _reported(folder: Path, title: str, run: Callable[[], "Samples"], what: str,
         if samples.energies.shape[1] == 0:
             stop_interrupted(f"before the first draw, so no report was written. {go_on}")
         found = samples.summary()
-        files = write_results(samples, found, place, title, command)
-        console.print(digest(samples, found), soft_wrap=True)
-        tell_written(files)
+        files = [folder / file.name for file in write_results(samples, found, place, title, command)]
+        with printing(f" The results are in {', '.join(map(str, files))}"):
+            console.print(digest(samples, found), soft_wrap=True)
+            tell_written(files)
         if samples.interrupted:
             stop_interrupted(f"these are the draws so far. {go_on}")
