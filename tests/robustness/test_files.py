@@ -17,8 +17,8 @@ import pytest
 import xarray
 
 import contourmc as cm
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.trajectory import Trajectory
-from contourmc.draws.whole_file import write_whole
 
 
 class Point(NamedTuple):

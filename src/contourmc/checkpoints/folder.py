@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from contourmc._core.checks import require
+from contourmc._core.whole_file import is_unfinished, write_whole
 from contourmc.checkpoints.identity import Identity, differences
 
 FORMAT = 1
-_ASIDE = ".new"  # files that are being written; a process that was killed may leave them
 _ELSEWHERE = "Choose another folder"
 
 
@@ -97,7 +97,7 @@ class RunFolder:
         """
         if not self._file.exists():
             names = [entry.name for entry in self.path.iterdir()] if self.path.exists() else []
-            others = [name for name in names if name != "lock" and not name.endswith(_ASIDE)]
+            others = [name for name in names if name != "lock" and not is_unfinished(name)]
             remedy = f"it holds other files, such as {others[0]}, and no run. {_ELSEWHERE}" if others else ""
             require(not others, "checkpoint", str(self.path), remedy)
             return None
@@ -115,7 +115,7 @@ class RunFolder:
     def write(self, identity: Identity, steps: int) -> None:
         """Write down what the run is, and how many steps it is to make, which may be more than it was planned for."""
         content = {"format": FORMAT, "steps": steps, "run": identity}
-        _write(self._file, json.dumps(content, indent=1).encode())
+        write_whole(self._file, json.dumps(content, indent=1))
 
     def note_steps(self, steps: int) -> None:
         """Write down how many steps the run is to make, if it has been extended."""
@@ -125,7 +125,7 @@ class RunFolder:
 
     def write_call(self, content: bytes) -> None:
         """Keep the call that made the run."""
-        _write(self.call, content)
+        write_whole(self.call, content)
 
     def require_same(self, before: Identity, now: Identity) -> None:
         """Raise, naming what differs, unless both are the same run."""
@@ -133,10 +133,3 @@ class RunFolder:
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
         remedy = f"it holds another run: {'; '.join(found[:3])}{more}. Repeat the call that made it, or choose another"
         require(not found, "checkpoint", str(self.path), f"{remedy} folder")
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all."""
-    aside = file.with_suffix(_ASIDE)
-    aside.write_bytes(content)
-    aside.replace(file)

@@ -7,6 +7,7 @@ from typing import Any
 
 from contourmc._core.extras import import_extra
 from contourmc._core.versions import version_of
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.exhibits.chart import CONFIG
 from contourmc.draws.exhibits.numbers import counted, shown
 from contourmc.draws.report.distributions import distribution_sections
@@ -20,7 +21,6 @@ from contourmc.draws.report.section import Section
 from contourmc.draws.report.temperatures import temperatures_section
 from contourmc.draws.report.verdict import verdict_of
 from contourmc.draws.weighted import WeightedDraws
-from contourmc.draws.whole_file import write_whole
 
 
 def require_packages() -> None:
@@ -31,8 +31,7 @@ def require_packages() -> None:
 
 def write_page(samples: WeightedDraws, file: Path, title: str, command: str = "") -> Path:
     """Write the page; an older one of the same name is replaced when the new one is complete."""
-    text = render(samples, title, command)
-    write_whole(file, lambda opened: opened.write(text.encode()))
+    write_whole(file, render(samples, title, command))
     return file
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from contourmc._core.checks import require
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
 from contourmc.predictions.classification import ClassificationPrediction
@@ -102,9 +103,7 @@ def _rounded(values: np.ndarray, digits: int) -> list[float]:
 
 def write_record(file: Path, record: Record) -> None:
     """Replace the record as a whole, so that an interruption leaves the one before."""
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    new.replace(file)
+    write_whole(file, json.dumps(record, indent=1) + "\n")
 
 
 def read_records(folder: Path) -> list[Record]:
