@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections import OrderedDict, defaultdict
 from dataclasses import replace
 from typing import NamedTuple
@@ -49,6 +50,12 @@ def made(one):
         None, None,
     )  # fmt: skip
     return cm.Samples(normal(2, 40), *figures, np.arange(40), trajectory, {"seed": 0}, 1.0)
+
+
+def sign(file):
+    """Give a file that was changed the checksum of its content, as somebody would who means harm."""
+    content = file.read_bytes()
+    file.write_bytes(content + b"\ncontourmc CRC-32 %08x\n" % zlib.crc32(content))
 
 
 def again(samples, folder):
@@ -162,6 +169,7 @@ def test_a_file_cannot_call_anything(tmp_path):
         _, structure = json.loads(opened["draws"].attrs["structure"])["dict"][0]
         harmful = {"class": "os:system", "items": [["command", structure]], "fields": {}}
         opened["draws"].attrs["structure"] = json.dumps(harmful)
+    sign(file)
     with pytest.warns(UserWarning, match="os:system comes back as a dictionary"):
         assert set(cm.Samples.load(file).draws) == {"command"}
 
@@ -238,7 +246,7 @@ def test_a_link_is_followed_and_stays_one(tmp_path):
 def test_other_files_are_refused_by_name(tmp_path):
     content = made(vector()).save(tmp_path / "run.nc").read_bytes()
     file = tmp_path / "other.nc"
-    for other in (b"", b"text", content[:7], content[:100], content[: len(content) // 2], content[:-1]):
+    for other in (b"", b"text", content[:7], content[:100], content[: len(content) // 2]):
         file.write_bytes(other)
         with pytest.raises(ValueError, match=r"other.nc.* is not a file of draws, or is incomplete"):
             cm.Samples.load(file)
@@ -250,9 +258,41 @@ def test_other_files_are_refused_by_name(tmp_path):
 
 
 def test_files_of_other_versions_are_refused(tmp_path):
+    """Up to version 4 they had no checksum."""
     file = made(vector()).save(tmp_path / "run.nc")
     with h5py.File(file, "r+") as opened:
-        assert opened.attrs["format"] == "contourmc samples 4"
-        opened.attrs["format"] = "contourmc samples 2"
-    with pytest.raises(ValueError, match=r"run.nc.*reads contourmc samples 4, and this is contourmc samples 2"):
+        assert opened.attrs["format"] == "contourmc samples 5"
+        opened.attrs["format"] = "contourmc samples 4"
+    with pytest.raises(ValueError, match=r"run.nc.*reads contourmc samples 5, and this is contourmc samples 4"):
+        cm.Samples.load(file)
+
+
+def flipped(content, bit):
+    """The same bytes but for one bit."""
+    changed = bytearray(content)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def test_a_flipped_bit_or_a_missing_end_is_an_error_that_names_the_file(tmp_path):
+    content = made({"x": vector(), "scale": number()}).save(tmp_path / "run.nc").read_bytes()
+    file = tmp_path / "damaged.nc"
+    for bit in np.random.default_rng(0).integers(8 * len(content), size=100):
+        file.write_bytes(flipped(content, int(bit)))
+        with pytest.raises(ValueError, match=r"damaged.nc.*(is damaged|is incomplete)"):
+            cm.Samples.load(file)
+    cut = [content[:-count] for count in (1, 20, 30, 100, 5000)]
+    for other in (*cut, content + b"more", content[:-50] + content[-40:]):
+        file.write_bytes(other)
+        with pytest.raises(ValueError, match=r"damaged.nc.*(is damaged|is incomplete)"):
+            cm.Samples.load(file)
+    file.write_bytes(content)
+    cm.Samples.load(file)
+
+
+def test_a_file_that_another_program_has_changed_is_refused(tmp_path):
+    file = made(vector()).save(tmp_path / "run.nc")
+    with h5py.File(file, "r+") as opened:
+        opened["energies"][0, 0] = 1.0
+    with pytest.raises(ValueError, match=r"run.nc.*is incomplete, or another program has changed it"):
         cm.Samples.load(file)

@@ -1,9 +1,16 @@
-"""Draws as an xarray.DataTree, and as a netCDF file."""
+"""Draws as an xarray.DataTree, and as a netCDF file.
+
+The file ends with a checksum of all bytes before it. HDF5 ignores this end. `load` compares the checksum before HDF5
+reads anything, since HDF5 may take damaged bytes for other numbers, or fail in many ways. It is a CRC-32, the fastest
+checksum that Python has: a change of up to 32 neighbouring bits never passes, another one with a probability of 2⁻³².
+"""
 
 import json
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from io import SEEK_END
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +30,11 @@ from contourmc.flattening.summary import Flattening
 from contourmc.targets.view import Labels
 
 _FORMAT = "contourmc samples "
-_VERSION = 4
+_VERSION = 5
 _BASINS = ("minima", "scale", "factor", "seen")
+_MARK = b"\ncontourmc CRC-32 "  # before the checksum, at the end of a file
+_END_SIZE = len(_MARK) + 9
+_BLOCK = 2**18  # bytes that are read together, which fit into the processor's cache
 
 
 def to_xarray(samples: WeightedDraws) -> Any:
@@ -95,8 +105,23 @@ def _plain(setting: Any) -> Any:
 def save(samples: WeightedDraws, file: Path) -> Path:
     """Write a netCDF file; if that fails, an older file of the same name stays as it was."""
     tree = to_xarray(samples)
-    write_whole(file, lambda opened: tree.to_netcdf(opened, engine="h5netcdf"))
+
+    def write(opened: Any) -> None:
+        tree.to_netcdf(opened, engine="h5netcdf")
+        opened.write(_end_for(opened, opened.seek(0, SEEK_END)))
+
+    write_whole(file, write)
     return file
+
+
+def _end_for(opened: Any, size: int) -> bytes:
+    """The mark, and the checksum of the first `size` bytes of a file."""
+    checksum, buffer = 0, memoryview(bytearray(_BLOCK))
+    opened.seek(0)
+    while size > 0 and (count := opened.readinto(buffer[:size])):
+        checksum = zlib.crc32(buffer[:count], checksum)
+        size -= count
+    return _MARK + b"%08x\n" % checksum
 
 
 def load(file: Path) -> dict[str, Any]:
@@ -145,14 +170,22 @@ def _opened(file: Path) -> Iterator[Any]:
 
     require(file.exists(), "file", str(file), "there is no such file")
     with file.open("rb") as content, ExitStack() as resources:
+        size = max(0, content.seek(0, SEEK_END) - _END_SIZE)
+        content.seek(size)
+        end = content.read()
+        marked = end.startswith(_MARK)
+        remedy = "it is damaged: its content is not what was written, by its checksum. Restore it from a copy"
+        require(not marked or end == _end_for(content, size), "file", str(file), remedy)
         try:
             data = resources.enter_context(h5py.File(content, "r"))
-        except OSError:
-            data = None
-        kind = "" if data is None else str(data.attrs.get("format"))
+            kind = str(data.attrs.get("format"))
+        except Exception:  # of any kind: HDF5 may stumble over what it finds
+            data, kind = None, ""
         require(kind.startswith(_FORMAT), "file", str(file), "it is not a file of draws, or is incomplete")
         remedy = f"this version reads {_FORMAT}{_VERSION}, and this is {kind}: load it with the version that wrote it"
-        require(kind == f"{_FORMAT}{_VERSION}", "file", str(file), remedy)
+        require(kind == f"{_FORMAT}{_VERSION}", "file", str(file), f"{remedy}, or open it with xarray")
+        remedy = "it is incomplete, or another program has changed it: it does not end with its checksum"
+        require(marked, "file", str(file), f"{remedy}. Restore it from a copy, or open it with xarray")
         yield data
 
 
