@@ -253,12 +253,12 @@ class KernelRun(Run):
         if bad:
             last = int(np.min(bad_steps[bad_steps > 0])) - 1
             if last <= state.step:
-                return state._replace(failure=first_failure(bad_steps, state.groups))
+                return state._replace(failure=first_failure(self.kernel, bad_steps, state.groups))
             parts = self._segments(pool, last)
         self._pace.measured(last - state.step, time.perf_counter() - began)
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
-        failure = first_failure(bad_steps, groups) if bad else None
+        failure = first_failure(self.kernel, bad_steps, groups) if bad else None
         return RunState(last, groups, (*state.draws, *self._new_draws(parts, last)), marks, failure, state.stored)
 
     def _segments(self, pool: ThreadPoolExecutor, last: int) -> list[Segment]:

@@ -222,6 +222,7 @@ class AdaptiveRun(Run):
             minima = Basins(found.minima, found.minimum_energies, found.scale, found.factor, seen)
         drawn = run.samples(on_disk=on_disk)
         assert drawn.flattening is not None
+        settings = drawn.settings | settings  # with what the kernel has found
         return replace(
             drawn, flattening=replace(drawn.flattening, automatic=self.follow), settings=settings, stage=stage,
             interrupted=unfinished, seconds=seconds + run.seconds, basins=minima,
