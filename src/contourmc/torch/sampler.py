@@ -10,6 +10,7 @@ from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.info import Info
 from contourmc._core.operations import HOST
 from contourmc.kernels.base import Kernel
+from contourmc.torch import ranks
 from contourmc.torch.device_operations import device_library
 from contourmc.torch.layout import Layout, foreach
 from contourmc.torch.motion import Motion
@@ -34,7 +35,8 @@ class Sampler(torch.optim.Optimizer):
     where N is the size of the data and the weight decay λ a Gaussian prior of precision N·λ. It is this whole energy,
     prior included, whose bins a contour kernel learns. At temperature 0, SGHMC is SGD with momentum.
 
-    Parameters without a gradient stay where they are, as with every optimiser of PyTorch.
+    Parameters without a gradient stay where they are, as with every optimiser of PyTorch. Where `torch.distributed` is
+    initialised, all ranks draw one chain: give each the mean loss of its own part of the batch.
 
     lr: the learning rate on the mean loss; every group may have its own, and schedulers may change it.
     kernel: a kernel, whose step size is replaced by lr/N; or a function that makes one from a step size.
@@ -82,6 +84,7 @@ class Sampler(torch.optim.Optimizer):
         self._steps, self._info = 0, None
         self._noise = noise_source(seed, self._device)
         self._noise_buffers: list[Any] = []
+        self._compared = False
         self._motions: list[Motion] = []
 
     def _computes_on_host(self) -> bool:
@@ -94,6 +97,7 @@ class Sampler(torch.optim.Optimizer):
         _check_group(group["lr"], group["weight_decay"])
         device = self.param_groups[0]["params"][0].device
         for each in group["params"]:
+            ranks.require_whole(each)
             require(each.is_floating_point(), "params", str(each.dtype), "give parameters of real numbers")
             require(each.device == device, "params", str(each.device), f"all parameters must be on {device}, as θ is")
         self._layout = None
@@ -109,8 +113,9 @@ class Sampler(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
             require(loss is not None, "closure", "a function that returns nothing", "let it return the mean loss")
-        value = self._read(loss)
+        given = self._read(loss)
         layout = self._prepared()
+        value = self._agreed(given, layout)
         translation, count, names = self._translation, len(Info._fields), list(self._shared)
         with np.errstate(all="ignore"):
             results = translation.shared(
@@ -167,7 +172,8 @@ class Sampler(torch.optim.Optimizer):
     @torch.no_grad()
     def weigh(self, loss: Any) -> Any:
         """The log weight of the present parameters, where the mean loss is this; nothing moves or is learnt."""
-        value, layout = self._read(loss), self._prepared()
+        given, layout = self._read(loss), self._prepared()
+        value = self._agreed(given, layout, weighing=True)
         shared = map(_copied, self._shared.values())
         with np.errstate(all="ignore"):
             results = self._translation.shared(np.int32(self._steps + 1), value, self._penalty(layout), *shared)
@@ -197,6 +203,7 @@ class Sampler(torch.optim.Optimizer):
         self._steps = int(own["steps"])
         self._noise.restore(own["noise"])
         self._layout = None  # the vectors of the state have to be taken over
+        self._compared = False
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a sampler cannot be copied or pickled: use its state_dict() and load_state_dict()")
@@ -242,19 +249,41 @@ class Sampler(torch.optim.Optimizer):
             self.state[parameter][short] = view
 
     def _read(self, loss: Any) -> Any:
-        """The loss as the translated code takes it."""
+        """The loss of this process, as a number of Python or on the device."""
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.is_floating_point():
             given = f"{loss.dtype} of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else loss
             require(False, "loss", given, _LOSS)
-        if self._watch is None:
-            value = loss.item()
-            require_finite_loss(value)
-            return self._translation.number(value)
+        if self._on_host:
+            return loss.item()
         if loss.device != self._device:
             require(False, "loss", f"a tensor on {loss.device}", f"it must be on {self._device}, as the parameters")
-        value = loss.detach().reshape(()).float()
-        self._watch.add(value)
-        return value
+        return loss.detach().reshape(()).float()
+
+    def _agreed(self, loss: Any, layout: Layout, *, weighing: bool = False) -> Any:
+        """The loss as the translated code takes it: the mean over the ranks, if there are several."""
+        if ranks.are_several():
+            if not self._compared:
+                self._compare(layout)
+            own = torch.tensor(loss, dtype=torch.float64) if self._on_host else loss
+            mean = ranks.mean_loss(own, weighing=weighing, look=self._on_host or weighing)
+            loss = mean.item() if self._on_host else mean
+        if self._watch is not None:
+            self._watch.add(loss)
+            return loss
+        require_finite_loss(loss)
+        return self._translation.number(loss)
+
+    def _compare(self, layout: Layout) -> None:
+        """Raise unless this sampler is the same on all ranks."""
+        noise, probe = noise_source(0, self._device), torch.empty(8, device=self._device)
+        noise.restore(self._noise.state())
+        noise.fill([probe])
+        parameters = [each for part in layout.parts for each in part.parameters]
+        vectors = [view for motion in self._motions for name in self._vectors for view in motion.views(name)]
+        numbers = [torch.as_tensor(each, device=self._device) for each in (self._steps, *self._shared.values())]
+        held = dict(params=parameters, gradients=[each.grad for each in parameters])
+        ranks.require_replicas({**held, "seed": [probe], "state_dict": [*numbers, *vectors]})
+        self._compared = True
 
     def _penalty(self, layout: Layout) -> Any:
         """Σ λ/2·‖x‖² over the groups."""
