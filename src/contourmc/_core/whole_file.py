@@ -5,6 +5,7 @@ import os
 import re
 import stat
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -99,14 +100,16 @@ def _replace(file: Path, content: str | bytes | Writer) -> None:
 
 
 def _write(opened: Any, content: str | bytes | Writer) -> None:
-    if callable(content):
+    if callable(content) and threading.current_thread() is not threading.main_thread():
+        content(opened)
+    elif callable(content):
         # In a thread of its own: Ctrl-C interrupts the main thread alone, and so never a call from HDF5.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(content, opened).result()
-        return
-    rest = memoryview(content.encode() if isinstance(content, str) else content)
-    while rest:
-        rest = rest[opened.write(rest) :]
+    else:
+        rest = memoryview(content.encode() if isinstance(content, str) else content)
+        while rest:
+            rest = rest[opened.write(rest) :]
 
 
 def _keep_mode(file: Path, aside: Path) -> None:

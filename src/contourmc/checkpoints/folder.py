@@ -3,7 +3,7 @@
 run.json         what the run is: its settings, and those of the target and the kernel
 call.pkl         the call that made it, for `resume`
 lock             held by the process that runs it, and by none once that has ended
-states/          the last two checkpoints, by Orbax
+states/          the last two checkpoints, such as 3.npz
 draws-0.zarr/    the draws, for xarray and `Samples.open`; another number after θ was learnt again
 samples.nc       all else that `Samples` has, as of the last checkpoint
 """
@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from contourmc._core.checks import require
-from contourmc._core.whole_file import is_unfinished, write_whole
+from contourmc._core.whole_file import is_unfinished, remove_unfinished, write_whole
 from contourmc.checkpoints.identity import Identity, differences
 
-FORMAT = 1
+FORMAT = 2  # 1: checkpoints by Orbax
 _ELSEWHERE = "Choose another folder"
 
 
@@ -108,7 +108,8 @@ class RunFolder:
             remedy = f"its run.json is not that of a run. {_ELSEWHERE}"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
         remedy = f"it has format {version}, and this version of contourmc reads format {FORMAT}"
-        remedy += ": use a newer version" if version > FORMAT else ": resume it with the version that wrote it"
+        older = ": end it with the version that wrote it, 0.2.0 or older, or begin anew in another folder"
+        remedy += ": use a newer version" if version > FORMAT else older
         require(version == FORMAT, "checkpoint", str(self.path), remedy)
         return identity, steps
 
@@ -126,6 +127,11 @@ class RunFolder:
     def write_call(self, content: bytes) -> None:
         """Keep the call that made the run."""
         write_whole(self.call, content)
+
+    def tidy(self) -> None:
+        """Remove what processes that were killed had begun to write; only for who holds the lock."""
+        for folder in (self.path, self.states):
+            remove_unfinished(folder)
 
     def require_same(self, before: Identity, now: Identity) -> None:
         """Raise, naming what differs, unless both are the same run."""

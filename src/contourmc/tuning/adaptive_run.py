@@ -173,9 +173,13 @@ class AdaptiveRun(Run):
             run.keep_in(folder, state.relearnt)
 
     def flush(self) -> None:
-        run = self._now[1]
-        if run is not None:
-            run.flush()
+        state, run = self._now
+        if run is None:
+            return
+        # Not when sampling begins: the disk may be full then, and have room later.
+        if self._folder is not None and state.stage == SAMPLING and not run.store_name:
+            run.keep_in(self._folder, state.relearnt)
+        run.flush()
 
     def saved(self) -> SavedAdaptiveRun:
         state, run = self._now
@@ -301,8 +305,6 @@ class AdaptiveRun(Run):
         state = self._past(state, run)._replace(stage=SAMPLING, looks=0)
         steps = self.steps - state.spent
         new = self._start(state, kernel_state, steps, thin=self.length.thin, average=self.average)
-        if self._folder is not None:
-            new.keep_in(self._folder, state.relearnt)
         return self._onward(state._replace(look=0), new)
 
     def _start(
