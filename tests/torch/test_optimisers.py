@@ -73,6 +73,18 @@ def test_seeds_decide_the_noise():
     assert not torch.allclose(paths[0], paths[2])
 
 
+def test_without_a_seed_the_noise_is_that_of_pytorchs_generator():
+    def paths():
+        models = network(), network()
+        torch.manual_seed(5)
+        return [train(model, SGLD(model.parameters(), lr=0.1, data_size=40), 5) for model in models]
+
+    (first, second), again = paths(), paths()
+    assert not torch.allclose(first, second)
+    assert torch.equal(first, again[0])
+    assert torch.equal(second, again[1])
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 def test_at_temperature_zero_it_is_sgd(decay):
     model, other = network(), network()
@@ -90,7 +102,7 @@ def test_at_temperature_zero_it_is_sgd(decay):
 def test_weight_decay_is_a_prior():
     """U = N·L + N·λ/2·‖x‖²: without data, x is Gaussian with variance τ/(N·λ), and the energy counts the prior."""
     x = torch.nn.Parameter(torch.zeros(500))
-    optimiser = SGLD([x], lr=0.2, data_size=10, weight_decay=0.5)
+    optimiser = SGLD([x], lr=0.2, data_size=10, weight_decay=0.5, seed=0)
     squares = []
     for step in range(400):
         optimiser.zero_grad()
@@ -142,7 +154,7 @@ def test_schedulers_change_the_rate():
 def test_a_temperature_may_follow_a_schedule():
     """τ_k = 4/k²: the noise of step k has a variance of 2·τ_k·ε."""
     x = torch.nn.Parameter(torch.zeros(20_000))
-    optimiser = SGLD([x], lr=1.0, data_size=10, temperature=cm.Polynomial(4.0, 2.0))
+    optimiser = SGLD([x], lr=1.0, data_size=10, temperature=cm.Polynomial(4.0, 2.0), seed=0)
     for k in (1, 2, 3):
         before = x.detach().clone()
         loss = 0.0 * x.sum()
@@ -153,7 +165,8 @@ def test_a_temperature_may_follow_a_schedule():
 
 def test_a_closure_gives_the_loss():
     model, other = network(), network()
-    optimiser = CSGHMC(model.parameters(), 0.02, data_size=40, partition=PARTITION)
+    settings = dict(data_size=40, partition=PARTITION, seed=0)
+    optimiser = CSGHMC(model.parameters(), 0.02, **settings)
 
     def closure():
         optimiser.zero_grad()
@@ -163,27 +176,27 @@ def test_a_closure_gives_the_loss():
 
     losses = [optimiser.step(closure) for _ in range(5)]
     assert losses[0].requires_grad
-    expected = train(other, CSGHMC(other.parameters(), 0.02, data_size=40, partition=PARTITION), 5)
+    expected = train(other, CSGHMC(other.parameters(), 0.02, **settings), 5)
     assert torch.equal(torch.cat([each.detach().flatten() for each in model.parameters()]), expected)
 
 
 def test_gradients_are_scaled_back_by_amp():
     model, other = network(), network()
-    optimiser, scaler = MAKERS["CSGHMC"](model.parameters()), torch.amp.GradScaler("cpu", init_scale=1024.0)
+    optimiser, scaler = MAKERS["CSGHMC"](model.parameters(), seed=0), torch.amp.GradScaler("cpu", init_scale=1024.0)
     for _ in range(20):
         optimiser.zero_grad()
         loss = loss_of(model)
         scaler.scale(loss).backward()
         scaler.step(optimiser, loss)
         scaler.update()
-    expected = train(other, MAKERS["CSGHMC"](other.parameters()), 20)
+    expected = train(other, MAKERS["CSGHMC"](other.parameters(), seed=0), 20)
     torch.testing.assert_close(torch.cat([each.detach().flatten() for each in model.parameters()]), expected)
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_parameters_keep_their_type(kind):
     wide, x = torch.nn.Parameter(torch.ones(5, 3)), torch.nn.Parameter(torch.ones(4, dtype=kind))
-    optimiser = CSGHMC([wide, x], lr=0.1, data_size=20, partition=PARTITION, weight_decay=0.01)
+    optimiser = CSGHMC([wide, x], lr=0.1, data_size=20, partition=PARTITION, weight_decay=0.01, seed=0)
     for _ in range(10):
         optimiser.zero_grad()
         loss = wide.square().mean() + x.float().square().mean()
@@ -211,7 +224,7 @@ def test_images_may_be_laid_out_channels_last():
 
 def test_parameters_without_a_gradient_stay_and_come_back():
     a, b = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
-    optimiser = SGHMC([a, b], lr=0.1, data_size=5)
+    optimiser = SGHMC([a, b], lr=0.1, data_size=5, seed=0)
     for used in ([a, b], [a], [a, b]):
         optimiser.zero_grad()
         loss = sum(each.sum() for each in used)
@@ -245,7 +258,7 @@ def test_csgld_finds_the_masses_that_sgld_does_not():
         return float(np.sum(weights * right) / weights.sum())
 
     x = torch.nn.Parameter(torch.tensor([-4.0]))
-    assert share_on_the_right(SGLD([x], lr=0.2, data_size=1), x, 2000) < 0.01
+    assert share_on_the_right(SGLD([x], lr=0.2, data_size=1, seed=0), x, 2000) < 0.01
     settings = dict(lr=0.2, data_size=1, partition=cm.Partition(low=1.2, width=0.6, bins=15))
     shares = []
     for seed in range(2):
@@ -270,7 +283,7 @@ def test_numpy_and_pytorch_follow_the_same_code(rule, scheme):
     runs = []
     for kind in (CSGHMC, OnTheDevice):
         model = network()
-        settings = dict(rule=rule, scheme=scheme, weight_decay=1e-3)
+        settings = dict(rule=rule, scheme=scheme, weight_decay=1e-3, seed=0)
         partition = cm.Partition(low=2.0, width=1.0, bins=20)
         optimiser = kind(model.parameters(), 0.02, data_size=40, partition=partition, **settings)
         parameters = train(model, optimiser, 120)
@@ -281,7 +294,7 @@ def test_numpy_and_pytorch_follow_the_same_code(rule, scheme):
 
 def test_a_loss_that_is_not_a_number_is_found_on_a_device_too():
     model = network()
-    optimiser = OnTheDevice(model.parameters(), 0.02, data_size=40, partition=PARTITION)
+    optimiser = OnTheDevice(model.parameters(), 0.02, data_size=40, partition=PARTITION, seed=0)
     train(model, optimiser, 2)
     optimiser.step(torch.tensor(math.nan))
     with pytest.raises(ValueError, match="a loss of the last steps=nan is not possible"):

@@ -5,14 +5,11 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from contourmc._core.checks import require
 from contourmc._core.operations import Library
 from contourmc._core.straight_line import Symbol
 from contourmc.torch.layout import Part, foreach
 from contourmc.torch.translation import Translation, used
 from contourmc.torch.vectors import Apply, Vector
-
-_SPARSE = "give dense gradients, such as those of Embedding(..., sparse=False)"
 
 
 class Motion:
@@ -51,9 +48,7 @@ class Motion:
             but may lie on the device, where nobody looks.
         """
         self._decayed = decayed
-        gradients = [each.grad for each in self.part.parameters]
-        require(not any(each.is_sparse for each in gradients), "gradient", "a sparse tensor", _SPARSE)
-        self._lists[self._gradient] = gradients
+        self._lists[self._gradient] = [each.grad for each in self.part.parameters]
         for step in self._translation.vector_steps:
             self._made[step.output] = (
                 self._apply(step, numbers) if isinstance(step, Apply) else self._sum(None, step.vector, numbers)

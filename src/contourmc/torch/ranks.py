@@ -49,6 +49,13 @@ def mean_loss(loss: Any, *, weighing: bool, look: bool) -> Any:
     return mean
 
 
+def seed_of_the_first(seed: int, device: Any) -> int:
+    """The seed that the first rank gave."""
+    given = torch.tensor(seed, device=device)
+    distributed.broadcast(given, src=0)
+    return int(given)
+
+
 def require_replicas(held: dict[str, Sequence[Any]]) -> None:
     """Raise on all ranks unless each of these lists of tensors is the same on all of them.
 

@@ -1,5 +1,6 @@
 """Any kernel as an optimiser of PyTorch."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,16 +10,27 @@ import torch  # pyright: ignore[reportMissingImports]
 from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.info import Info
 from contourmc._core.operations import HOST
+from contourmc.checkpoints.identity import differences
 from contourmc.kernels.base import Kernel
 from contourmc.torch import ranks
 from contourmc.torch.device_operations import device_library
 from contourmc.torch.layout import Layout, foreach
 from contourmc.torch.motion import Motion
 from contourmc.torch.noise import noise_source
-from contourmc.torch.translation import check_kernel, translate
+from contourmc.torch.translation import check_kernel, settings_of, translate
 from contourmc.torch.watch import LossWatch, require_finite_loss
 
 SETTLE_EVERY = 100  # steps between two removals of rounding errors from θ
+# Settings that a group cannot have of its own: one energy, one θ and one chain belong to all parameters.
+_WHOLE = frozenset(
+    ("kernel", "step_size", "data_size", "temperature", "momentum", "partition", "zeta", "omega", "scheme", "rule",
+     "weights", "theta", "seed")
+)  # fmt: skip
+_SPARSE = "give dense gradients, such as those of Embedding(..., sparse=False)"
+_BACKWARD = (
+    "the loss is finite, so the backward pass makes it, as that of sqrt does at 0; "
+    "torch.autograd.set_detect_anomaly(True) names the operation"
+)
 _LOSS = "give the mean loss of the batch, a tensor with one number: opt.step(loss), or a closure that returns it"
 
 
@@ -42,7 +54,8 @@ class Sampler(torch.optim.Optimizer):
     kernel: a kernel, whose step size is replaced by lr/N; or a function that makes one from a step size.
     data_size: N, the number of observations in the training set.
     weight_decay: λ; every group may have its own.
-    seed: of the noise.
+    seed: of the noise. None: it is drawn from PyTorch's generator, so that `torch.manual_seed` decides it, and no two
+        samplers have the same noise.
 
     >>> import torch, contourmc.torch
     >>> net, inputs = torch.nn.Linear(2, 1), torch.ones(8, 2)
@@ -61,11 +74,11 @@ class Sampler(torch.optim.Optimizer):
         *,
         data_size: int,
         weight_decay: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         remedy = "give the number of observations in the training set, such as len(train)"
         self.data_size = require_count("data_size", data_size, 1, remedy)
-        _check_group(lr, weight_decay)
+        _check_numbers(lr, weight_decay)
         self.kernel = kernel if isinstance(kernel, Kernel) else kernel(float(lr) / self.data_size)
         check_kernel(self.kernel)
         self._layout: Layout | None = None
@@ -82,7 +95,9 @@ class Sampler(torch.optim.Optimizer):
             if name not in self._vectors
         }
         self._steps, self._info = 0, None
-        self._noise = noise_source(seed, self._device)
+        # A seed that was drawn stands until the ranks of a distributed run agree on one.
+        self._drawn = int(torch.randint(2**63 - 1, (), device="cpu")) if seed is None else None
+        self._noise = noise_source(self._drawn if seed is None else seed, self._device)
         self._noise_buffers: list[Any] = []
         self._compared = False
         self._motions: list[Motion] = []
@@ -94,7 +109,8 @@ class Sampler(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        _check_group(group["lr"], group["weight_decay"])
+        _check_names(group)
+        _check_numbers(group["lr"], group["weight_decay"])
         device = self.param_groups[0]["params"][0].device
         for each in group["params"]:
             ranks.require_whole(each)
@@ -113,8 +129,11 @@ class Sampler(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
             require(loss is not None, "closure", "a function that returns nothing", "let it return the mean loss")
+        for group in self.param_groups:
+            _check_names(group)
         given = self._read(loss)
         layout = self._prepared()
+        self._check_gradients(layout)
         value = self._agreed(given, layout)
         translation, count, names = self._translation, len(Info._fields), list(self._shared)
         with np.errstate(all="ignore"):
@@ -188,12 +207,17 @@ class Sampler(torch.optim.Optimizer):
         """All that is needed to go on to the bit: θ, the visits of bins and the noise are under the key `sampler`."""
         self.check_losses()
         shared = {name: torch.as_tensor(_copied(value)) for name, value in self._shared.items()}
-        own = {"steps": self._steps, "state": shared, "noise": self._noise.state()}
+        settings = settings_of(self.kernel, self.data_size)
+        own = {"steps": self._steps, "state": shared, "noise": self._noise.state(), "settings": settings}
         return {**super().state_dict(), "sampler": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         require("sampler" in state_dict, "state_dict", sorted(state_dict), "give what a Sampler's state_dict() gave")
         own = state_dict["sampler"]
+        if "theta.levels" in self._shared and "settings" in own:  # version 0.2.0 did not store them
+            found = differences(own["settings"], settings_of(self.kernel, self.data_size))
+            remedy = "make the sampler with the settings of the state, for which its θ was learnt"
+            require(not found, "state_dict", "; ".join(found[:3]), remedy)
         shapes = [
             {name: tuple(np.shape(value)) for name, value in each.items()} for each in (own["state"], self._shared)
         ]
@@ -203,7 +227,7 @@ class Sampler(torch.optim.Optimizer):
         self._steps = int(own["steps"])
         self._noise.restore(own["noise"])
         self._layout = None  # the vectors of the state have to be taken over
-        self._compared = False
+        self._compared, self._drawn = False, None
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a sampler cannot be copied or pickled: use its state_dict() and load_state_dict()")
@@ -273,8 +297,25 @@ class Sampler(torch.optim.Optimizer):
         require_finite_loss(loss)
         return self._translation.number(loss)
 
+    def _check_gradients(self, layout: Layout) -> None:
+        """Raise if a gradient is sparse, or holds NaN or infinity; on a GPU the loss that follows tells the latter."""
+        parameters = [each for part in layout.parts for each in part.parameters]
+        require(not any(each.grad.is_sparse for each in parameters), "gradient", "a sparse tensor", _SPARSE)
+        # One sum over all numbers takes a twentieth of looking at each; it may be infinite although they are finite.
+        if not self._on_host or math.isfinite(sum(each.grad.sum().item() for each in parameters)):
+            return
+        for number, group in enumerate(self.param_groups):
+            for i, each in enumerate(group["params"]):
+                bad = [] if each.grad is None else each.grad[~each.grad.isfinite()].tolist()
+                names = group.get("param_names")  # there if the sampler was given model.named_parameters()
+                name = repr(names[i]) if names else f"parameter {i} of group {number}, of shape {tuple(each.shape)}"
+                require(not bad, f"the gradient of {name}", (bad or [0.0])[0], _BACKWARD)
+
     def _compare(self, layout: Layout) -> None:
-        """Raise unless this sampler is the same on all ranks."""
+        """Raise unless this sampler is the same on all ranks; a seed that was drawn becomes that of the first rank."""
+        seed = ranks.seed_of_the_first(self._drawn or 0, self._device)
+        if self._drawn is not None and self._steps == 0:
+            self._noise = noise_source(seed, self._device)
         noise, probe = noise_source(0, self._device), torch.empty(8, device=self._device)
         noise.restore(self._noise.state())
         noise.fill([probe])
@@ -297,7 +338,16 @@ class Sampler(torch.optim.Optimizer):
         return self._translation.number(total) if self._on_host else total
 
 
-def _check_group(lr: Any, weight_decay: Any) -> None:
+def _check_names(group: dict[str, Any]) -> None:
+    """Raise if a group has a setting that only the whole sampler can have."""
+    if _WHOLE.isdisjoint(group):
+        return
+    name = min(_WHOLE & group.keys())
+    remedy = "a group may have its own lr and weight_decay; give this one to the sampler, for all parameters"
+    require(False, f"the param_group setting {name!r}", group[name], remedy)
+
+
+def _check_numbers(lr: Any, weight_decay: Any) -> None:
     require_number("lr", float(lr), "the learning rate must be above 0", positive=True)
     require_number("weight_decay", weight_decay, "the weight decay λ must be 0 or more", positive=False)
 
