@@ -28,13 +28,25 @@ def step(carry, rows):
     params, state = carry
     loss, gradients = jax.value_and_grad(mean_loss)(params, rows)
     updates, state = tx.update(gradients, state, params, value=loss)
-    return (optax.apply_updates(params, updates), state), (jax.nn.softmax(logits(params, x_test)), state.info)
+    return (optax.apply_updates(params, updates), state), (state.info, params)  # the parameters before the update
+
+
+average = cm.ClassificationAverage(logits, x_test, y_test, classes=10, effective=0.5)  # half of the models must count
+
+
+def one_draw(carry, rows):
+    training, sums = carry
+    training, draws = jax.lax.scan(step, training, rows)
+    info, params = jax.tree.map(lambda leaf: leaf[0], draws)
+    return (training, average.add(sums, info, params, None)), None
 
 
 key = jax.random.key(0)
 params = {"hidden": jax.random.normal(key, (64, 50)) / 8, "bias": jnp.zeros(50), "output": jnp.zeros((50, 10))}
 rows = jax.random.randint(key, (4000, 100), 0, len(x))
-(params, state), (predicted, info) = jax.lax.scan(step, (params, tx.init(params)), rows)
-average = jnp.einsum("m,mnc->nc", jax.nn.softmax(info.log_weight[1000::30]), predicted[1000::30])  # every 30th model
-accuracy = float(jnp.mean(average.argmax(axis=1) == y_test))
-print(f"together the models are right on {accuracy:.1%} of the test set")
+training, _ = jax.lax.scan(step, (params, tx.init(params)), rows[:1000])
+(_, sums), _ = jax.lax.scan(one_draw, (training, average.init()), rows[1000:].reshape(100, 30, 100))  # every 30th model
+found = average.of_one_chain(sums)
+accuracy = found.accuracy
+worth = found.effective_models[0]
+print(f"together {found.models} models, worth {worth:.0f}, are right on {accuracy:.1%} of the test set")
