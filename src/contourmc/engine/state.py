@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc._core.processes import whole
+from contourmc._core.processes import on_host, whole
 from contourmc._core.pytrees import Position, is_key
 from contourmc.draws.trajectory import Stretch
 from contourmc.kernels.base import Kernel
@@ -134,7 +134,8 @@ class RunState(NamedTuple):
         """All chains, stacked."""
         if len(self.groups) == 1:
             return self.groups[0]
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *self.groups)
+        # On the host, since JAX would compile a program for every size and keep it.
+        return jax.tree.map(lambda *leaves: jax.device_put(joined(tuple(map(on_host, leaves)))), *self.groups)
 
 
 def start_chain(

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from contourmc._core.compiling import call_compiled
 from contourmc._core.processes import as_in_first
 from contourmc._core.pytrees import Position
 from contourmc.draws.basins import Basins
@@ -277,7 +278,7 @@ class AdaptiveRun(Run):
         assert state.bins is not None
         old = state.bins.partition
         new = old.extended(below, above)
-        kernel_state = jax.vmap(lambda one: rebin(one, energies, old, new))(run.state.chains.state)
+        kernel_state = rebin(run.state.chains.state, energies, old, new)
         extension = Extension(state.spent + run.step, (old.low, old.high), (new.low, new.high))
         remaining = run.steps - run.step
         state = self._past(state, run)._replace(
@@ -291,7 +292,7 @@ class AdaptiveRun(Run):
     def _begin_learning(self, state: AdaptiveState) -> Now:
         """Start the chains where the pilot found it good to."""
         positions = self.starts if state.found is None else state.found.starts
-        kernel_state = _start_chains(self._kernel(state), positions)
+        kernel_state = call_compiled(_start_chains, self._kernel(state), positions)
         return self._learn(state, kernel_state, self.length.burn_in - state.spent)
 
     def _learn(self, state: AdaptiveState, kernel_state: ContourState, steps: int) -> Now:
@@ -329,7 +330,6 @@ class AdaptiveRun(Run):
         return state._replace(spent=state.spent + run.step)
 
 
-@jax.jit
 def _start_chains(kernel: Contour, positions: Position) -> ContourState:
     """The states of chains at rest at stacked positions."""
     return jax.vmap(kernel.init)(positions)
