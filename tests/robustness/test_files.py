@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zlib
 from collections import OrderedDict, defaultdict
 from dataclasses import replace
+from itertools import cycle
 from typing import NamedTuple
 
 import equinox
@@ -19,7 +22,9 @@ import xarray
 
 import contourmc as cm
 from contourmc._core.whole_file import write_whole
+from contourmc.draws import draw_store
 from contourmc.draws.trajectory import Trajectory
+from contourmc.engine.kernel_run import KernelRun
 
 
 class Point(NamedTuple):
@@ -181,6 +186,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 import contourmc as cm
+from contourmc.draws import draw_store
 from contourmc.draws.trajectory import Trajectory
 
 x = np.random.default_rng(0).normal(size=(2, 40, 1000))
@@ -296,3 +302,113 @@ def test_a_file_that_another_program_has_changed_is_refused(tmp_path):
         opened["energies"][0, 0] = 1.0
     with pytest.raises(ValueError, match=r"run.nc.*is incomplete, or another program has changed it"):
         cm.Samples.load(file)
+
+
+# --- Damaged folders of runs ----------------------------------------------------------------------------------
+
+
+def wells(x):
+    return 4 * jnp.sum((x**2 - 1) ** 2)
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory):
+    """The folder of a run that was closed half way, with chunks that are complete and one that is not."""
+    folder, kernel = tmp_path_factory.mktemp("kept") / "run", cm.csgld(0.01, cm.Partition(low=0, width=0.5, bins=20))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw_store, "MOST_DRAWS", 256)
+        with cm.start(wells, init=jnp.ones(2), steps=8000, kernel=kernel, chains=2, thin=4, checkpoint=folder) as run:
+            run.advance(5000)
+    return folder
+
+
+@pytest.fixture
+def damaged(run_folder):
+    """Damages a file of the folder in a way; the folder is whole again at the end."""
+    before = {file: file.read_bytes() for file in run_folder.rglob("*") if file.is_file()}
+
+    def damage(name, way):
+        shutil.rmtree(run_folder)
+        for file, content in before.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+        file, content = run_folder / name, before[run_folder / name]
+        match way:
+            case "gone":
+                file.unlink()
+            case "cut":
+                file.write_bytes(content[: len(content) // 2])
+            case "flipped":
+                file.write_bytes(flipped(content, 4 * len(content)))  # in the middle
+            case "exchanged":  # a chunk of positions, with the next one
+                file.write_bytes(before[file.parents[1] / "1" / "0"])
+        return run_folder
+
+    yield damage
+    shutil.rmtree(run_folder)
+    for file, content in before.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+
+
+def numbers(run):
+    return jax.tree.leaves((np.asarray(run.draws), run.energies, run.log_weights, run.steps, run.trajectory.theta))
+
+
+def test_a_damaged_file_of_a_run_is_noticed_by_a_reader_or_harmless(run_folder, damaged):
+    whole = numbers(cm.Samples.open(run_folder))
+    names = sorted(file.relative_to(run_folder) for file in run_folder.rglob("*") if file.is_file())
+    names, harmless = [name for name in names if name.parts[0] not in ("lock", "states")], set()
+    for name, way in zip(names, cycle(["gone", "cut", "flipped"]), strict=False):
+        try:
+            back = numbers(cm.Samples.open(damaged(name, way)))
+        except ValueError as error:
+            assert re.search(rf"({name}' is not possible: (it is|there is no)|no run has written)", str(error))  # noqa: PT017
+        else:
+            for one, other in zip(back, whole, strict=True):
+                np.testing.assert_array_equal(one, other)
+            harmless.add(name.parts[0])
+    assert harmless == {"run.json", "call.pkl"}
+
+
+CHUNK = "draws-0.zarr/draws/x/c/0/0/0"
+BEFORE_THE_FIRST_STEP = {
+    ("run.json", "gone"): r"it holds other files.*and no run",
+    ("run.json", "cut"): r"its run.json is not that of a run",
+    ("run.json", "flipped"): r"its run.json is damaged",
+    ("call.pkl", "gone"): r"repeat the call of `sample`",
+    ("call.pkl", "cut"): r"call.pkl is damaged.*repeat the call of `sample`",
+    ("call.pkl", "flipped"): r"call.pkl is damaged.*repeat the call of `sample`",
+    (CHUNK, "gone"): f"{CHUNK}' is not possible: it is missing, and with it draws",
+    (CHUNK, "cut"): f"{CHUNK}' is not possible: it is damaged: its content is not what was written",
+    (CHUNK, "flipped"): f"{CHUNK}' is not possible: it is damaged: its content is not what was written",
+    (CHUNK, "exchanged"): f"{CHUNK}' is not possible: it is damaged: it is not the chunk that was written",
+    ("draws-0.zarr/zarr.json", "gone"): r"draws-0.zarr/zarr.json' is not possible: it is missing",
+    ("draws-0.zarr/energies/zarr.json", "cut"): r"energies/zarr.json' is not possible: it is damaged: it is not JSON",
+    ("draws-0.zarr/checksums/c/0/0", "gone"): r"checksums/c/0/0' is not possible: it is missing",
+}
+
+
+def test_a_damaged_file_is_an_error_before_a_run_goes_on(damaged, monkeypatch):
+    monkeypatch.setattr(KernelRun, "advance_to", lambda *_: pytest.fail("it sampled"))
+    for (name, way), words in BEFORE_THE_FIRST_STEP.items():
+        with pytest.raises(ValueError, match=words):
+            cm.resume(damaged(name, way))
+
+
+def test_what_the_next_checkpoint_replaces_may_be_damaged(run_folder, damaged):
+    """The incomplete chunk too, since the checkpoint has its draws."""
+    whole, last = numbers(cm.resume(damaged("lock", "gone"))), "draws-0.zarr/draws/x/c/0/4/0"
+    for name, way in (("samples.nc", "flipped"), (last, "cut"), (last, "gone")):
+        for run in (cm.resume(damaged(name, way)), cm.Samples.open(run_folder)):
+            for one, other in zip(numbers(run), whole, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_a_folder_without_its_draws_is_refused(damaged):
+    folder = damaged("lock", "gone")
+    shutil.rmtree(folder / "draws-0.zarr")
+    for attempt in (cm.resume, cm.Samples.open):
+        with pytest.raises(ValueError, match=r"draws-0.zarr/zarr.json' is not possible: it is missing"):
+            attempt(folder)
+    assert not (folder / "draws-0.zarr").exists()

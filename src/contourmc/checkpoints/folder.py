@@ -8,10 +8,12 @@ draws-0.zarr/    the draws, for xarray and `Samples.open`; another number after 
 samples.nc       all else that `Samples` has, as of the last checkpoint
 """
 
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from contourmc._core.checks import require
 from contourmc._core.whole_file import is_unfinished, remove_unfinished, write_whole
@@ -104,19 +106,23 @@ class RunFolder:
         try:
             content = json.loads(self._file.read_text(encoding="utf-8"))
             version, identity, steps = int(content["format"]), content["run"], content["steps"]
+            digest = content.pop("digest", None)
         except (ValueError, KeyError, TypeError):
             remedy = f"its run.json is not that of a run. {_ELSEWHERE}"
             raise ValueError(f"checkpoint={str(self.path)!r} is not possible: {remedy}") from None
+        damaged = f"its run.json is damaged: its content is not what was written, by its digest. {_ELSEWHERE}"
+        require(digest in (None, _digest(content)), "checkpoint", str(self.path), damaged)
         remedy = f"it has format {version}, and this version of contourmc reads format {FORMAT}"
         older = ": end it with the version that wrote it, 0.2.0 or older, or begin anew in another folder"
         remedy += ": use a newer version" if version > FORMAT else older
         require(version == FORMAT, "checkpoint", str(self.path), remedy)
+        require(digest is not None, "checkpoint", str(self.path), damaged)
         return identity, steps
 
     def write(self, identity: Identity, steps: int) -> None:
         """Write down what the run is, and how many steps it is to make, which may be more than it was planned for."""
         content = {"format": FORMAT, "steps": steps, "run": identity}
-        write_whole(self._file, json.dumps(content, indent=1))
+        write_whole(self._file, json.dumps(content | {"digest": _digest(content)}, indent=1))
 
     def note_steps(self, steps: int) -> None:
         """Write down how many steps the run is to make, if it has been extended."""
@@ -125,8 +131,16 @@ class RunFolder:
             self.write(found[0], steps)
 
     def write_call(self, content: bytes) -> None:
-        """Keep the call that made the run."""
-        write_whole(self.call, content)
+        """Keep the call that made the run, after a digest of it."""
+        write_whole(self.call, hashlib.sha256(content).digest() + content)
+
+    def read_call(self) -> bytes:
+        """The call that made the run; raises if it is not what was written."""
+        whole = self.call.read_bytes()
+        size = hashlib.sha256().digest_size
+        if hashlib.sha256(whole[size:]).digest() != whole[:size]:
+            raise ValueError(f"{self.call} is damaged: its content is not what was written, by its digest")
+        return whole[size:]
 
     def tidy(self) -> None:
         """Remove what processes that were killed had begun to write; only for who holds the lock."""
@@ -139,3 +153,7 @@ class RunFolder:
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
         remedy = f"it holds another run: {'; '.join(found[:3])}{more}. Repeat the call that made it, or choose another"
         require(not found, "checkpoint", str(self.path), f"{remedy} folder")
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

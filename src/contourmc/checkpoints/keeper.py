@@ -66,10 +66,10 @@ class FolderKeeper(Keeper):
     def restore(self, run: Run) -> Any:
         """Let the run go on from the newest checkpoint; returns the state of its data, and does nothing without one."""
         from_first(self._folder.tidy)
-        run.keep_in(self._folder.path)
         self._most_draws = MOST_BYTES // (16 * run.chains + sum(leaf.nbytes for leaf in jax.tree.leaves(run.positions)))
         checkpoint: Checkpoint | None = self._states.newest(self._structures)
         if checkpoint is None:
+            run.keep_in(self._folder.path)
             return None
         run.restore(checkpoint.run)
         self._step, self._flushed = run.step, run.draws
@@ -80,6 +80,7 @@ class FolderKeeper(Keeper):
             remedy = "the energy is not that of the run in it: where chain 0 is, it was"
             remedy += f" {checkpoint.probe[0]:.6g} and is {now[0]:.6g} now. Give the same target, or another folder"
             require(same, "checkpoint", str(self._folder.path), remedy)
+        run.keep_in(self._folder.path)  # reads all draws on disk, and raises if some are damaged
         # Only what a loader of the user's gave: for any other run, nothing in a folder is unpickled.
         loads = self._probe is None and checkpoint.data is not None
         return pickle.loads(checkpoint.data.tobytes()) if loads else None

@@ -198,6 +198,8 @@ class Samples(WeightedDraws):
     def load(cls, file: str | Path) -> "Samples":
         """Read a file written by `save`: the same draws, in a pytree of the same structure.
 
+        Raises a ValueError if the file is damaged, incomplete, or was changed by another program.
+
         Named tuples, and dataclasses that are pytrees, come back as such if their modules have been imported; else, as
         other classes do, as a dictionary by field name, with a warning. Model averages are in the file if they are
         predictions of this library, or `Stored`.

@@ -34,9 +34,9 @@ class KeptDraws:
         return "" if self._disk is None else self._disk.path.name
 
     def open(self, path: Path, state: RunState) -> None:
-        """From now on, keep whole chunks of draws in a store on disk."""
+        """From now on, keep whole chunks of draws in a store on disk; raises if those already there are damaged."""
         none = jax.tree.map(lambda leaf: leaf[:, :0], state.draws[0])
-        self._disk = DrawStore(path, self._columns_of(none), self.steps(0, 0))
+        self._disk = DrawStore(path, self._columns_of(none), self.steps(0, 0), state.stored)
 
     def flushed(self, state: RunState) -> RunState:
         """The state, after its draws have been written to disk.

@@ -161,7 +161,10 @@ class Run(ABC):
 
     @abstractmethod
     def keep_in(self, folder: Path) -> None:
-        """From now on, keep draws in a store on disk in this folder, and only a few in memory."""
+        """From now on, keep draws in a store on disk in this folder, and only a few in memory.
+
+        Raises if draws are damaged that were written to it before the run was restored.
+        """
 
     @abstractmethod
     def flush(self) -> None:

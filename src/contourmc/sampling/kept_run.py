@@ -26,7 +26,7 @@ from contourmc.targets.base import energies_at
 from contourmc.targets.streamed_posterior import StreamedPosterior
 from contourmc.targets.wrapped import innermost
 
-NEEDED = ("zarr", "xarray", "h5netcdf", "filelock", "cloudpickle")
+NEEDED = ("zarr", "google_crc32c", "xarray", "h5netcdf", "filelock", "cloudpickle")
 
 
 def missing_packages() -> list[str]:
@@ -103,7 +103,7 @@ def stored_call(folder: str | Path, steps: int | None) -> dict[str, Any]:
     remedy = "the call could not be kept in it: repeat the call of `sample`, with this folder as its checkpoint"
     require(place.call.exists(), "folder", str(folder), remedy)
     try:
-        path, pickled = pickle.loads(place.call.read_bytes())
+        path, pickled = pickle.loads(place.read_call())
         sys.path += [entry for entry in path if entry not in sys.path]  # for modules beside the user's own
         call = pickle.loads(pickled)
     except Exception as error:

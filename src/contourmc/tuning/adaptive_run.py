@@ -199,8 +199,6 @@ class AdaptiveRun(Run):
         run = self._start(state, inside.state.chains.state, inside.steps, thin=thin, average=average)
         run.restore(inside)
         self._now = state, run
-        if self._folder is not None:
-            self.keep_in(self._folder)
 
     @property
     def draws(self) -> int:
