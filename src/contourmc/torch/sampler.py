@@ -14,12 +14,13 @@ from contourmc.checkpoints.identity import differences
 from contourmc.kernels.base import Kernel
 from contourmc.torch import ranks
 from contourmc.torch.device_operations import device_library
-from contourmc.torch.layout import Layout, foreach
+from contourmc.torch.layout import Layout, Part, foreach, moving_type
 from contourmc.torch.motion import Motion
 from contourmc.torch.noise import noise_source
 from contourmc.torch.translation import check_kernel, settings_of, translate
 from contourmc.torch.watch import LossWatch, require_finite_loss
 
+_POSITION = "position"  # of a parameter of 16 bits, in float32, among what PyTorch stores for it
 SETTLE_EVERY = 100  # steps between two removals of rounding errors from θ
 # Settings that a group cannot have of its own: one energy, one θ and one chain belong to all parameters.
 _WHOLE = frozenset(
@@ -223,11 +224,20 @@ class Sampler(torch.optim.Optimizer):
         ]
         require(shapes[0] == shapes[1], "state_dict", shapes[0], f"this sampler has {shapes[1]}: use the same settings")
         super().load_state_dict(state_dict)
+        self._widen(state_dict)
         self._shared = {name: self._taken(own["state"][name], value) for name, value in self._shared.items()}
         self._steps = int(own["steps"])
         self._noise.restore(own["noise"])
         self._layout = None  # the vectors of the state have to be taken over
         self._compared, self._drawn = False, None
+
+    def _widen(self, state_dict: dict[str, Any]) -> None:
+        """Take over in full what PyTorch has cast to parameters of 16 bits."""
+        for group, own in zip(state_dict["param_groups"], self.param_groups, strict=True):
+            for number, parameter in zip(group["params"], own["params"], strict=True):
+                if moving_type(parameter.dtype) != parameter.dtype:
+                    for name, value in state_dict["state"].get(number, {}).items():
+                        self.state[parameter][name] = value.to(parameter.device, copy=True)
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a sampler cannot be copied or pickled: use its state_dict() and load_state_dict()")
@@ -258,19 +268,26 @@ class Sampler(torch.optim.Optimizer):
                 for part in layout.parts
             ]
             for motion in self._motions:
+                if motion.part.copied:
+                    self._restore(_POSITION, motion.part, motion.part.positions, None)
                 for name in self._vectors:
-                    self._restore(name, motion)
+                    start = self._translation.initial[name]
+                    self._restore(name.split(".")[-1], motion.part, motion.views(name), start)
             self._noise_buffers = list(buffers.get("noise", {}).values())
             self._layout = layout
+        for part in self._layout.parts:
+            part.follow()
         return self._layout
 
-    def _restore(self, name: str, motion: Motion) -> None:
-        """A vector of the state, as it was or as it begins, in its new place."""
-        initial, short = self._translation.initial[name], name.split(".")[-1]
-        for parameter, view in zip(motion.part.parameters, motion.views(name), strict=True):
-            start = parameter if initial is None else torch.full_like(view, float(initial))
-            view.copy_(self.state[parameter].get(short, start))
-            self.state[parameter][short] = view
+    def _restore(self, name: str, part: Part, places: Sequence[Any], initial: Any) -> None:
+        """What a step changes of each parameter, as it was or as it begins, in its new place.
+
+        initial: a number, or None for a copy of the parameter.
+        """
+        for parameter, place in zip(part.parameters, places, strict=True):
+            start = parameter if initial is None else torch.full_like(place, float(initial))
+            place.copy_(self.state[parameter].get(name, start))
+            self.state[parameter][name] = place
 
     def _read(self, loss: Any) -> Any:
         """The loss of this process, as a number of Python or on the device."""
@@ -321,6 +338,7 @@ class Sampler(torch.optim.Optimizer):
         noise.fill([probe])
         parameters = [each for part in layout.parts for each in part.parameters]
         vectors = [view for motion in self._motions for name in self._vectors for view in motion.views(name)]
+        vectors += [each for part in layout.parts for each in part.positions]
         numbers = [torch.as_tensor(each, device=self._device) for each in (self._steps, *self._shared.values())]
         held = dict(params=parameters, gradients=[each.grad for each in parameters])
         ranks.require_replicas({**held, "seed": [probe], "state_dict": [*numbers, *vectors]})
@@ -332,7 +350,7 @@ class Sampler(torch.optim.Optimizer):
         for part in layout.parts:
             decay = self.param_groups[part.group]["weight_decay"]
             if decay:
-                norms = torch.stack(foreach._foreach_norm(part.parameters)).float()
+                norms = torch.stack(foreach._foreach_norm(part.positions)).float()
                 squares = norms.square_().sum().mul_(decay / 2)
                 total = total + (squares.item() if self._on_host else squares)
         return self._translation.number(total) if self._on_host else total
