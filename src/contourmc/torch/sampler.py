@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ _SPARSE = "give dense gradients, such as those of Embedding(..., sparse=False)"
 _BACKWARD = (
     "the loss is finite, so the backward pass makes it, as that of sqrt does at 0; "
     "torch.autograd.set_detect_anomaly(True) names the operation"
+)
+_ACCUMULATED = (
+    "add contourmc.torch.ensemble_callback(...) to the callbacks of the Trainer: the sampler needs the mean loss over "
+    "the batches, and Lightning gives it a share of the last one's"
 )
 _LOSS = "give the mean loss of the batch, a tensor with one number: opt.step(loss), or a closure that returns it"
 
@@ -100,7 +105,7 @@ class Sampler(torch.optim.Optimizer):
         self._drawn = int(torch.randint(2**63 - 1, (), device="cpu")) if seed is None else None
         self._noise = noise_source(self._drawn if seed is None else seed, self._device)
         self._noise_buffers: list[Any] = []
-        self._compared = False
+        self._compared, self._mean_loss = False, None
         self._motions: list[Motion] = []
 
     def _computes_on_host(self) -> bool:
@@ -130,9 +135,13 @@ class Sampler(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
             require(loss is not None, "closure", "a function that returns nothing", "let it return the mean loss")
+            if self._mean_loss is None:
+                batches = _accumulated(closure)
+                require(batches == 1, "accumulate_grad_batches", batches, _ACCUMULATED)
+        mean, self._mean_loss = loss if self._mean_loss is None else self._mean_loss, None
         for group in self.param_groups:
             _check_names(group)
-        given = self._read(loss)
+        given = self._read(mean)
         layout = self._prepared()
         self._check_gradients(layout)
         value = self._agreed(given, layout)
@@ -154,6 +163,13 @@ class Sampler(torch.optim.Optimizer):
             if self._steps % SETTLE_EVERY == 0:
                 self._shared = dict(zip(names, translation.settle(*self._shared.values()), strict=True))
         return loss
+
+    def take_loss(self, loss: Any) -> None:
+        """Let the next step take this mean loss, and not what its closure gives.
+
+        For closures that know a part of the loss alone, as Lightning's where gradients are accumulated.
+        """
+        self._mean_loss = loss
 
     def draw_noise(self, buffers: Sequence[Any]) -> None:
         """Fill these flat tensors, one for each type of parameters, with independent N(0, 1)."""
@@ -354,6 +370,14 @@ class Sampler(torch.optim.Optimizer):
                 squares = norms.square_().sum().mul_(decay / 2)
                 total = total + (squares.item() if self._on_host else squares)
         return self._translation.number(total) if self._on_host else total
+
+
+def _accumulated(closure: Any) -> int:
+    """Over how many batches Lightning accumulates gradients, whose closures are partial functions of the module."""
+    module = next(iter(getattr(closure, "args", ())), None)
+    with suppress(RuntimeError):  # a module that no Trainer fits
+        return getattr(getattr(module, "trainer", None), "accumulate_grad_batches", 1)
+    return 1
 
 
 def _check_names(group: dict[str, Any]) -> None:
