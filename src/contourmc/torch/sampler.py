@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from contourmc.checkpoints.identity import differences
 from contourmc.kernels.base import Kernel
 from contourmc.torch import ranks
 from contourmc.torch.device_operations import device_library
-from contourmc.torch.layout import Layout, foreach
+from contourmc.torch.layout import Layout, Part, foreach, moving_type
 from contourmc.torch.motion import Motion
 from contourmc.torch.noise import noise_source
 from contourmc.torch.translation import check_kernel, settings_of, translate
 from contourmc.torch.watch import LossWatch, require_finite_loss
 
+_POSITION = "position"  # of a parameter of 16 bits, in float32, among what PyTorch stores for it
 SETTLE_EVERY = 100  # steps between two removals of rounding errors from θ
 # Settings that a group cannot have of its own: one energy, one θ and one chain belong to all parameters.
 _WHOLE = frozenset(
@@ -30,6 +32,10 @@ _SPARSE = "give dense gradients, such as those of Embedding(..., sparse=False)"
 _BACKWARD = (
     "the loss is finite, so the backward pass makes it, as that of sqrt does at 0; "
     "torch.autograd.set_detect_anomaly(True) names the operation"
+)
+_ACCUMULATED = (
+    "add contourmc.torch.ensemble_callback(...) to the callbacks of the Trainer: the sampler needs the mean loss over "
+    "the batches, and Lightning gives it a share of the last one's"
 )
 _LOSS = "give the mean loss of the batch, a tensor with one number: opt.step(loss), or a closure that returns it"
 
@@ -99,7 +105,7 @@ class Sampler(torch.optim.Optimizer):
         self._drawn = int(torch.randint(2**63 - 1, (), device="cpu")) if seed is None else None
         self._noise = noise_source(self._drawn if seed is None else seed, self._device)
         self._noise_buffers: list[Any] = []
-        self._compared = False
+        self._compared, self._mean_loss = False, None
         self._motions: list[Motion] = []
 
     def _computes_on_host(self) -> bool:
@@ -129,9 +135,13 @@ class Sampler(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
             require(loss is not None, "closure", "a function that returns nothing", "let it return the mean loss")
+            if self._mean_loss is None:
+                batches = _accumulated(closure)
+                require(batches == 1, "accumulate_grad_batches", batches, _ACCUMULATED)
+        mean, self._mean_loss = loss if self._mean_loss is None else self._mean_loss, None
         for group in self.param_groups:
             _check_names(group)
-        given = self._read(loss)
+        given = self._read(mean)
         layout = self._prepared()
         self._check_gradients(layout)
         value = self._agreed(given, layout)
@@ -153,6 +163,13 @@ class Sampler(torch.optim.Optimizer):
             if self._steps % SETTLE_EVERY == 0:
                 self._shared = dict(zip(names, translation.settle(*self._shared.values()), strict=True))
         return loss
+
+    def take_loss(self, loss: Any) -> None:
+        """Let the next step take this mean loss, and not what its closure gives.
+
+        For closures that know a part of the loss alone, as Lightning's where gradients are accumulated.
+        """
+        self._mean_loss = loss
 
     def draw_noise(self, buffers: Sequence[Any]) -> None:
         """Fill these flat tensors, one for each type of parameters, with independent N(0, 1)."""
@@ -223,11 +240,20 @@ class Sampler(torch.optim.Optimizer):
         ]
         require(shapes[0] == shapes[1], "state_dict", shapes[0], f"this sampler has {shapes[1]}: use the same settings")
         super().load_state_dict(state_dict)
+        self._widen(state_dict)
         self._shared = {name: self._taken(own["state"][name], value) for name, value in self._shared.items()}
         self._steps = int(own["steps"])
         self._noise.restore(own["noise"])
         self._layout = None  # the vectors of the state have to be taken over
         self._compared, self._drawn = False, None
+
+    def _widen(self, state_dict: dict[str, Any]) -> None:
+        """Take over in full what PyTorch has cast to parameters of 16 bits."""
+        for group, own in zip(state_dict["param_groups"], self.param_groups, strict=True):
+            for number, parameter in zip(group["params"], own["params"], strict=True):
+                if moving_type(parameter.dtype) != parameter.dtype:
+                    for name, value in state_dict["state"].get(number, {}).items():
+                        self.state[parameter][name] = value.to(parameter.device, copy=True)
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a sampler cannot be copied or pickled: use its state_dict() and load_state_dict()")
@@ -258,19 +284,26 @@ class Sampler(torch.optim.Optimizer):
                 for part in layout.parts
             ]
             for motion in self._motions:
+                if motion.part.copied:
+                    self._restore(_POSITION, motion.part, motion.part.positions, None)
                 for name in self._vectors:
-                    self._restore(name, motion)
+                    start = self._translation.initial[name]
+                    self._restore(name.split(".")[-1], motion.part, motion.views(name), start)
             self._noise_buffers = list(buffers.get("noise", {}).values())
             self._layout = layout
+        for part in self._layout.parts:
+            part.follow()
         return self._layout
 
-    def _restore(self, name: str, motion: Motion) -> None:
-        """A vector of the state, as it was or as it begins, in its new place."""
-        initial, short = self._translation.initial[name], name.split(".")[-1]
-        for parameter, view in zip(motion.part.parameters, motion.views(name), strict=True):
-            start = parameter if initial is None else torch.full_like(view, float(initial))
-            view.copy_(self.state[parameter].get(short, start))
-            self.state[parameter][short] = view
+    def _restore(self, name: str, part: Part, places: Sequence[Any], initial: Any) -> None:
+        """What a step changes of each parameter, as it was or as it begins, in its new place.
+
+        initial: a number, or None for a copy of the parameter.
+        """
+        for parameter, place in zip(part.parameters, places, strict=True):
+            start = parameter if initial is None else torch.full_like(place, float(initial))
+            place.copy_(self.state[parameter].get(name, start))
+            self.state[parameter][name] = place
 
     def _read(self, loss: Any) -> Any:
         """The loss of this process, as a number of Python or on the device."""
@@ -321,6 +354,7 @@ class Sampler(torch.optim.Optimizer):
         noise.fill([probe])
         parameters = [each for part in layout.parts for each in part.parameters]
         vectors = [view for motion in self._motions for name in self._vectors for view in motion.views(name)]
+        vectors += [each for part in layout.parts for each in part.positions]
         numbers = [torch.as_tensor(each, device=self._device) for each in (self._steps, *self._shared.values())]
         held = dict(params=parameters, gradients=[each.grad for each in parameters])
         ranks.require_replicas({**held, "seed": [probe], "state_dict": [*numbers, *vectors]})
@@ -332,10 +366,18 @@ class Sampler(torch.optim.Optimizer):
         for part in layout.parts:
             decay = self.param_groups[part.group]["weight_decay"]
             if decay:
-                norms = torch.stack(foreach._foreach_norm(part.parameters)).float()
+                norms = torch.stack(foreach._foreach_norm(part.positions)).float()
                 squares = norms.square_().sum().mul_(decay / 2)
                 total = total + (squares.item() if self._on_host else squares)
         return self._translation.number(total) if self._on_host else total
+
+
+def _accumulated(closure: Any) -> int:
+    """Over how many batches Lightning accumulates gradients, whose closures are partial functions of the module."""
+    module = next(iter(getattr(closure, "args", ())), None)
+    with suppress(RuntimeError):  # a module that no Trainer fits
+        return getattr(getattr(module, "trainer", None), "accumulate_grad_batches", 1)
+    return 1
 
 
 def _check_names(group: dict[str, Any]) -> None:
