@@ -43,7 +43,7 @@ class Average(HoldsArrays, ABC):
         """
 
     def over(self, samples: WeightedDraws) -> Any:
-        """The result over the stored draws of a finished run: the same as if the average had been given to the run."""
+        """The result over the stored draws of a finished run: the same as `run.average`, if it was given to the run."""
 
         def one_chain(draws: Any) -> Any:
             def body(sums: Any, draw: Any) -> tuple[Any, None]:

@@ -23,7 +23,6 @@ from contourmc.sampling.arguments import as_averages, check_automatic, check_lis
 from contourmc.sampling.training import (
     check_learning_rate,
     choose_length,
-    training_average,
     training_kernel,
     training_target,
 )
@@ -111,7 +110,7 @@ def prepare(
     if trained:
         check_learning_rate(targets[0], learning_rate, kernel, partition, step_size)
         burn_in, thin = choose_length(learning_rate, steps, burn_in, thin)
-        targets, averages = [*map(training_target, targets)], [*map(training_average, averages)]
+        targets = [*map(training_target, targets)]
     remedy = "it belongs to the kernel: give it there, or give a learning_rate and no kernel"
     require(trained or temperature is None, "temperature", temperature, remedy)
     usual = 1 if trained else 4
