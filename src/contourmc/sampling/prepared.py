@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from contourmc._core.checks import require, require_count, require_seed
 from contourmc._core.describe import describe
-from contourmc._core.pytrees import Position, shape_of_one, stack
+from contourmc._core.pytrees import Position, shape_of_one, stack, unstack
 from contourmc.engine.kernel_run import KernelRun
 from contourmc.engine.length import Length
 from contourmc.engine.run import Run
@@ -148,6 +148,9 @@ def prepare(
     told |= {"per_chain_init": True} if per_chain_init else {}
     traced = [trace_target(each, one) for each in targets]
     drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
+    for i, each in enumerate(averages):
+        seen_start = unstack(positions, i) if seen is None else seen.constrain(unstack(positions, i))
+        each.check_start(seen_start, traced[i].drawn(traced[i].init()))
     added = [trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn) for each in averages]
     return Prepared(
         target=stack("target", traced) if per_chain else traced[0],
