@@ -165,6 +165,11 @@ def test_what_cannot_be():
         Ensemble(model).add(torch.optim.SGD(model.parameters(), lr=0.1), torch.tensor(1.0))
     with pytest.raises(ValueError, match="the loss at the present parameters"):
         Ensemble(model).add(SGLD(model.parameters(), lr=0.1, data_size=10))
+    another = linear(2.0)
+    optimiser, loss = SGLD(another.parameters(), lr=0.1, data_size=10), another(torch.ones(1, 1)).square().mean()
+    loss.backward()
+    with pytest.raises(ValueError, match="sampler='SGLD' is not possible: it samples no parameter of this ensemble"):
+        Ensemble(model).add(optimiser, loss)
     ensemble = collect(Ensemble(model, inputs=torch.ones(1, 1)), model, [1.0], [0.0])
     with pytest.raises(ValueError, match="only at the inputs it was made for"):
         ensemble.predict(torch.ones(2, 1))

@@ -32,7 +32,7 @@ from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
-from contourmc.predictions.prediction import Prediction, warn_if_tempered
+from contourmc.predictions.prediction import Prediction, warn_about
 from contourmc.targets.base import Target
 from contourmc.targets.view import Labels, TracedView
 
@@ -172,7 +172,7 @@ class KernelRun(Run):
         trajectory, view = trajectory_of(state, self.length.steps_before), None if self.view is None else self.view.view
         average = self._averaged(self._comparable_weights) if self.draws else None
         if on_disk:  # not for a checkpoint, which nobody reads now
-            warn_if_tempered(average, self.settings)
+            warn_about(average, self.settings)
         return Samples(
             draws=columns["draws"],
             unconstrained=columns["unconstrained"],

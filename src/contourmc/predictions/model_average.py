@@ -24,7 +24,7 @@ from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
 from contourmc.draws.weighted import WeightedDraws
 from contourmc.predictions.average import Average, Weights, add_weight, no_weights
-from contourmc.predictions.prediction import Points, Prediction, warn_if_tempered
+from contourmc.predictions.prediction import Points, Prediction, warn_about
 from contourmc.predictions.tempering import POWERS, chain_shares, largest_power, required_share, share_that_counts
 
 
@@ -100,7 +100,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         require(inputs is not None or targets is None, "targets", "an array without inputs", remedy)
         average = self if inputs is None else replace(self, inputs=inputs, targets=targets)
         result = Average.over(average, samples)
-        warn_if_tempered(result, samples.settings)
+        warn_about(result, samples.settings)
         return result
 
     def of_one_chain(self, sums: Sums) -> Any:
@@ -116,7 +116,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         1
         """
         result = self.finish(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sums))
-        warn_if_tempered(result, {})
+        warn_about(result, {})
         return result
 
     def init(self) -> Sums:
@@ -129,9 +129,13 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         )
         return Sums(weights, means, sums.points)
 
-    def add(self, sums: Sums, info: Info, position: Position, state: Any) -> Sums:
+    def predicted(self, position: Position, state: Any) -> Any:
+        """What the model at a position predicts for the inputs."""
         arguments = (position,) if state is None else (position, state)
-        predicted = in_chunks(partial(self.predict, *arguments), self.inputs, self.chunk)
+        return in_chunks(partial(self.predict, *arguments), self.inputs, self.chunk)
+
+    def add(self, sums: Sums, info: Info, position: Position, state: Any) -> Sums:
+        predicted = self.predicted(position, state)
 
         def add_at(power: Any, weights: Weights, means: dict[str, Array]) -> tuple[Weights, dict[str, Array], Any, Any]:
             weights, share = add_weight(weights, power * info.log_weight)

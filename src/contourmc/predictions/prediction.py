@@ -1,5 +1,6 @@
 """What a model average predicts on a test set, and what it is made of."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -86,6 +87,11 @@ class Prediction(Stored):
         if not self.asked and self.tempering < 1:
             warn_tempered(self.tempering, self.models * len(self.shares), stacklevel=4)
 
+    @property
+    def complaint(self) -> str:
+        """What is wrong with what the models predicted; empty if nothing is."""
+        return ""
+
     def over_chains(self, values: np.ndarray) -> np.ndarray:
         """The mean of something that each chain has, by their shares."""
         return np.tensordot(self.shares, values, axes=1)
@@ -132,11 +138,15 @@ class Prediction(Stored):
         return f"{type(self).__name__}({listed}; {models})"
 
 
-def warn_if_tempered(results: Any, settings: dict[str, Any]) -> None:
-    """Warn if the weights of an average, or of one in a list, were tempered without being asked for.
+def warn_about(results: Any, settings: dict[str, Any]) -> None:
+    """Warn if something is wrong with an average, or with one in a list; and if its weights were tempered without being
+    asked for.
 
     settings: those of the run. One with a learning rate chooses the weights by itself, and nobody has to be warned.
     """
     for result in results if isinstance(results, list) else [results]:
-        if isinstance(result, Prediction) and "learning_rate" not in settings:
-            result.warn_if_tempered()
+        if isinstance(result, Prediction):
+            if result.complaint:
+                warnings.warn(result.complaint, stacklevel=3)
+            if "learning_rate" not in settings:
+                result.warn_if_tempered()

@@ -86,6 +86,10 @@ class Ensemble:
         """
         if sampler is not None:
             require(isinstance(sampler, Sampler), "sampler", sampler, "give an optimiser of contourmc.torch")
+            given = {each for group in sampler.param_groups for each in group["params"]}
+            sampled = [each for each in self._model.parameters() if each in given]
+            remedy = "it samples no parameter of this ensemble's model: give Ensemble(…) the model that it samples"
+            require(bool(sampled), "sampler", type(sampler).__name__, remedy)
             require(loss is not None, "loss", loss, "give the loss at the present parameters: ensemble.add(opt, loss)")
             log_weight = sampler.weigh(loss)
         value = 0.0 if log_weight is None else float(log_weight)
