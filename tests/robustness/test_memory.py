@@ -1,4 +1,4 @@
-"""A run that cannot fit is refused before it starts; one that runs out of memory keeps its draws; none leaves anything."""
+"""A run that cannot fit is refused, one that runs out of memory keeps its draws, and none leaves programs behind."""
 
 import gc
 import pickle
