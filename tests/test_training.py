@@ -39,9 +39,12 @@ def average(**settings):
 sample = partial(cm.sample, init=init, progress=False)
 
 
+AVERAGE = average()
+
+
 @pytest.fixture(scope="module")
 def run():
-    return sample(posterior(), steps=3000, learning_rate=0.3, average=average())
+    return sample(posterior(), steps=3000, learning_rate=0.3, average=AVERAGE)
 
 
 def test_a_network_is_trained_by_its_learning_rate_alone(run):
@@ -52,6 +55,16 @@ def test_a_network_is_trained_by_its_learning_rate_alone(run):
     assert run.average.effective_share >= 0.5
     assert np.all(np.abs(run.multipliers - 1) <= 0.5 + 1e-5)
     assert np.ptp(run.multipliers) > 0.1
+
+
+def test_what_was_validated_is_what_is_served(run):
+    """The user's object predicts by the weights that the run validated, and at new inputs too."""
+    assert run.average.tempering < 1  # or this test would say nothing
+    for served in (AVERAGE.over(run), AVERAGE.over(run, X[300:]), AVERAGE.over(run, X[300:], Y[300:])):
+        assert served.tempering == run.average.tempering
+        np.testing.assert_allclose(served.probabilities, run.average.probabilities, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(served.effective_models, run.average.effective_models, rtol=1e-4)
+    assert AVERAGE.over(run).nll == pytest.approx(run.average.nll, rel=1e-4)
 
 
 def test_the_kernel_is_contour_sghmc_by_the_mean_loss(run):

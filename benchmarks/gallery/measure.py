@@ -79,18 +79,18 @@ def _measure_peer(task: Task, method: str, seeds: list[int]) -> Iterator[Measure
     peer, tunings, setting = PEERS[method], task.tunings(), "tunes itself"
     first = next(iter(tunings.values()), None)
     if peer.settings is not None and first is not None:
-        setting = _chosen_before(task, method, first) or search(task, peer, first)
+        setting = chosen_before(task, method, first) or search(task, peer, first)
     for seed in seeds:
         tuning = tunings.get(seed, first)  # another seed's where contourmc failed on this one
         if peer.settings is not None and tuning is None:
             why = "contourmc gave no step size and partition"
-            yield Measurement(task.cell(method, seed), version_of(method), _machine(), message=why)
+            yield Measurement(task.cell(method, seed), version_of(method), machine(), message=why)
             continue
         run = partial(peer.run, task.problem, setting, tuning, task.budget, seed)
         yield record(task, method, seed, run, setting)
 
 
-def _chosen_before(task: Task, method: str, tuning: Tuning) -> Any:
+def chosen_before(task: Task, method: str, tuning: Tuning) -> Any:
     """The setting that an earlier call found in its search, None if there was none."""
     settings = PEERS[method].settings
     choices = {str(setting): setting for setting in settings(tuning)} if settings else {}
@@ -127,7 +127,7 @@ def search(task: Task, peer: Peer, tuning: Tuning) -> Any:
 
 def record(task: Task, method: str, seed: int, run: Callable[[], Outcome], setting: Any = "") -> Measurement:
     """The measurement of one run; whatever goes wrong in it becomes a divergence with a message."""
-    start = Measurement(task.cell(method, seed), version_of(method), _machine(), str(setting))
+    start = Measurement(task.cell(method, seed), version_of(method), machine(), str(setting))
     try:
         outcome = run()
         error = mass_error(task.problem, outcome.positions, outcome.log_weights, outcome.comparable_weights)
@@ -144,5 +144,5 @@ def _finite(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) else None
 
 
-def _machine() -> str:
+def machine() -> str:
     return f"{platform.machine()}, JAX {jax.__version__} on {jax.default_backend()}"

@@ -130,7 +130,7 @@ def test_a_process_that_was_killed_while_it_began_is_no_obstacle(begin, tmp_path
     """It may leave the lock, which nobody holds, and a file that it was about to write."""
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "lock").touch()
-    (tmp_path / "run" / "run.new").write_text("{")
+    (tmp_path / "run" / ".run.json.0123abcd").write_text("{")
     with begin() as run:
         run.advance(100)
 

@@ -169,9 +169,9 @@ def test_draws_in_memory_do_not_grow_with_the_run(begin, monkeypatch):
 def test_every_change_of_stage_writes_a_checkpoint(begin, monkeypatch):
     saved, save = [], States.save
 
-    def noted(self, checkpoint, structures):
+    def noted(self, checkpoint, *others):
         saved.append(STAGES[checkpoint.run.state.stage])
-        save(self, checkpoint, structures)
+        save(self, checkpoint, *others)
 
     monkeypatch.setattr(States, "save", noted)
     finished(begin(kernel=None, steps=4000, checkpoint_every=1e6))

@@ -99,7 +99,7 @@ def test_an_error_in_it_loses_no_draws():
 
 
 def test_an_error_in_it_loses_no_checkpoint(tmp_path):
-    pytest.importorskip("orbax.checkpoint")
+    pytest.importorskip("zarr")
     pytest.importorskip("zarr")
     whole = cm.sample(POSTERIOR, **SETTINGS)
     with pytest.raises(OSError, match="no more room"):

@@ -34,6 +34,17 @@ def test_an_image_is_where_the_formula_says_and_leads_back():
         assert float(other) == pytest.approx(-float(log_volume), abs=1e-5)
 
 
+def test_positions_of_float32_jump_where_jax_computes_in_float64(double_precision):
+    """As in a run that tunes itself, whose pilot measures the basins in float64."""
+    kernel = jumps(adjusted(0.1), basin_shapes(MEANS, FACTORS), every=2)
+    position, energy = jnp.asarray(MEANS[0], jnp.float32), jnp.float64(0.5)
+    state = kernel.init(position)
+    after, _ = jax.eval_shape(kernel.step, jax.random.key(0), state, energy, position)
+    assert jax.tree.map(lambda leaf: leaf.dtype, after) == jax.tree.map(lambda leaf: leaf.dtype, state)
+    y, _ = kernel.shapes.image(position, choice_of(1, 3))
+    np.testing.assert_allclose(y, MEANS[1], atol=1e-6)
+
+
 def test_all_other_basins_are_reached_and_none_of_the_spare_room():
     """Three basins in room for four: from each, uniform numbers lead to the two others, half of them each."""
     shapes = basin_shapes(MEANS, FACTORS)

@@ -212,6 +212,29 @@ def test_weights_of_any_size_and_their_tempering():
         assert np.isfinite(found.nll)
 
 
+def test_a_variance_that_is_not_positive_is_named():
+    """At the start before anything is sampled; later without losing the run, by everything that needs variances."""
+
+    def negative_below_zero(params, x):
+        return jnp.full(3, params), jnp.stack([params, 1.0 + 0 * params, params])
+
+    average = cm.RegressionAverage(negative_below_zero, np.zeros((3, 1)), np.zeros(3), 1.0)
+    with pytest.raises(ValueError, match=r"^predict=.*variance that is not above 0, at 2 of 3 inputs.*softplus"):
+        cm.sample(lambda x: x**2, init=-1.0, steps=10, kernel=cm.sgld(0.1), average=average)
+    sums = average.init()
+    for value in (1.0, -1.0, 2.0):
+        info = Info(jnp.float32(0), jnp.int32(0), jnp.float32(1), jnp.float32(0))
+        sums = average.add(sums, info, jnp.float32(value), None)
+    with pytest.warns(UserWarning, match="`predict` gave variances that are not above 0, at 2 of 3 inputs"):
+        found = average.of_one_chain(sums)
+    close(found.mean, 2 / 3)
+    assert "nll" not in repr(found)
+    assert len(found.exhibits()) == 1
+    for read in (lambda: found.nll, lambda: found.variance, found.interval, found.coverage):
+        with pytest.raises(ValueError, match="`predict` gave variances"):
+            read()
+
+
 def test_predictions_from_a_state():
     def log_likelihood(params, state, batch):
         return REGRESSION(params, batch), state + 1

@@ -85,20 +85,42 @@ def contour_run(zeta, **settings):
     return cm.sample(posterior, init=1.0, steps=4000, kernel=kernel, chains=2, **settings), likelihood
 
 
-def test_an_average_of_few_models_warns_unless_it_was_asked_for():
+TEMPERED = r"weights of the .* models .* tempered.*effective=0.5.*tempering=1"
+
+
+def test_without_settings_at_least_half_of_the_models_count_and_it_is_said():
     x = np.linspace(-1, 1, 8)
     average = cm.RegressionAverage(lambda a, x: (jnp.abs(a) * x, jnp.full(x.shape, 0.25)), x, x)
-    with pytest.warns(UserWarning, match=r"worth .* of its .* models.*effective=0.5.*tempering"):
+    with pytest.warns(UserWarning, match=TEMPERED):
         run, _ = contour_run(1e3, average=average)
-    assert run.average.tempering == 1
-    assert run.average.effective_share < 0.5
-    with pytest.warns(UserWarning, match="effective=0.5"):
-        average.over(run)
+    with pytest.warns(UserWarning, match=TEMPERED):
+        same = average.over(run)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        asked = cm.RegressionAverage(average.predict, x, x, effective=0.5)
-        assert 0.5 <= asked.over(run).effective_share < 1
-        assert cm.RegressionAverage(average.predict, x, x, 1.0).over(run).tempering == 1
+        asked = cm.RegressionAverage(average.predict, x, x, effective=0.5).over(run)
+        as_they_are = cm.RegressionAverage(average.predict, x, x, 1.0).over(run)
+    assert as_they_are.tempering == 1
+    assert as_they_are.effective_share < 0.05  # a few of 200 draws have all the weight
+    for found in (run.average, same):
+        assert 0.5 <= found.effective_share < 1
+        assert found.tempering == asked.tempering < 1
+        assert f"power of {found.tempering:.2g})" in repr(found)
+        np.testing.assert_allclose(found.mean, asked.mean, rtol=1e-5)
+    (table, *_) = run.average.exhibits()
+    assert ("power of the weights", run.average.tempering) in table.rows
+
+
+def test_a_loop_of_ones_own_gets_the_same_average():
+    """As with Optax: the draws of a single chain, added one by one."""
+    average, sums, zero = cm.RegressionAverage(predict, X), None, jnp.zeros(())
+    for value, log_weight in ((1.0, -1e6), (3.0, 1e6), (2.0, 0.0)):
+        info = Info(zero, jnp.zeros((), jnp.int32), zero, jnp.float32(log_weight))
+        sums = average.add(average.init() if sums is None else sums, info, jnp.float32(value), None)
+    with pytest.warns(UserWarning, match="the 3 models.*" + TEMPERED[24:]):
+        found = average.of_one_chain(sums)
+    weights = normalise(found.tempering * np.array([-1e6, 1e6, 0.0]))
+    assert 1.5 <= kish(weights) < 3
+    np.testing.assert_allclose(found.mean, weights @ [1.0, 3.0, 2.0] * np.asarray(X), rtol=1e-4, atol=1e-6)
 
 
 def test_without_targets_there_are_predictions_but_no_accuracy(tmp_path):

@@ -21,9 +21,9 @@ import pytest
 import xarray
 
 import contourmc as cm
+from contourmc._core.whole_file import write_whole
 from contourmc.draws import draw_store
 from contourmc.draws.trajectory import Trajectory
-from contourmc.draws.whole_file import write_whole
 from contourmc.engine.kernel_run import KernelRun
 
 

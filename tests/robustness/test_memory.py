@@ -1,6 +1,8 @@
-"""A run that cannot fit is refused before it starts; one that runs out of memory keeps its draws."""
+"""A run that cannot fit is refused, one that runs out of memory keeps its draws, and none leaves programs behind."""
 
+import gc
 import pickle
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
+from contourmc._core.compiling import _compile, compile_for
 from contourmc.engine.kernel_run import KernelRun
 
 RUN = dict(init=jnp.zeros(2), steps=4000, kernel=cm.sgld(0.1))
@@ -52,3 +55,33 @@ def test_other_errors_of_the_compiler_are_not_taken_for_it(monkeypatch):
     monkeypatch.setattr(KernelRun, "_advanced", fails)
     with pytest.raises(jax.errors.JaxRuntimeError, match="something else"):
         cm.sample(energy, **RUN)
+
+
+def programs():
+    """How many compiled programs the process holds."""
+    gc.collect()
+    return sum(type(thing).__name__ in ("MeshExecutable", "Compiled") for thing in gc.get_objects())
+
+
+def test_runs_that_tune_themselves_leave_no_programs_behind():
+    """Not even runs of other sizes: JAX keeps all programs that it compiles by itself. Ours, which are few, are removed
+    before the rest is counted.
+    """
+    _compile.cache_clear()
+    before = None
+    for seed in range(2):
+        cm.sample(energy, init=jnp.zeros(2), steps=2000 + 400 * seed, chains=2, seed=seed).summary()
+        _compile.cache_clear()
+        before, after = programs() if before is None else before, programs()
+    assert after <= before + 2
+
+
+def test_only_the_latest_programs_are_kept():
+    functions = [lambda x, i=i: x + i for i in range(20)]
+    compiled = [weakref.ref(compile_for(function, "short", jnp.zeros(2))) for function in functions]
+    dead, kept = compiled[0], compiled[-1]
+    del functions
+    gc.collect()
+    assert dead() is None
+    assert kept() is not None
+    assert sum(program() is not None for program in compiled) <= 16

@@ -3,16 +3,18 @@
 import json
 import pickle
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from contourmc._core.info import Info
 from contourmc._core.progress import Progress
 from contourmc.cli.main import app
 from contourmc.studies.cifar import training
 from contourmc.studies.cifar.network import ImageLikelihood
-from contourmc.studies.cifar.records import set_of
+from contourmc.studies.cifar.records import LogitAverage, best_mean_logits, figures, of_mean_logits, set_of
 from contourmc.studies.cifar.sets import SETS
 from contourmc.studies.cifar.shifts import plain_test
 from contourmc.studies.cifar.training import Setting, prepare, train
@@ -179,6 +181,38 @@ def test_colours_are_learnt(folder, monkeypatch):
     assert record["results"]["draws"]["multipliers"] == [1.0]
 
 
+def test_mean_logits_stand_next_to_mean_probabilities():
+    """Of two chains with two models each."""
+    logits = RANDOM.normal(0, 3, (2, 2, 20, 3)).astype(np.float32)
+    labels = RANDOM.integers(0, 3, 20)
+    average = LogitAverage(lambda params, inputs: params, np.zeros(20), labels, tempering=0.0, classes=3)
+    one, info = average.init(), Info(jnp.zeros(()), jnp.zeros((), int), jnp.zeros(()), jnp.zeros(()))
+    chains = []
+    for chain in logits:
+        sums = one
+        for model in chain:
+            sums = average.add(sums, info, jnp.asarray(model), None)
+        chains.append(sums)
+    prediction = average.finish(jax.tree.map(lambda *each: jnp.stack(each), *chains))
+    exponentials = np.exp(logits.mean(axis=(0, 1)))
+    expected = exponentials / exponentials.sum(axis=1, keepdims=True)
+    found = of_mean_logits(prediction)
+    np.testing.assert_allclose(found.probabilities, expected, rtol=1e-5)
+    assert figures(found)["nll"] == pytest.approx(-np.log(expected[range(20), labels]).mean(), rel=1e-5)
+    assert abs(prediction.nll - found.nll) > 0.1  # the mean probabilities are another statistic
+
+
+def test_the_best_mean_logits_are_chosen_figure_by_figure():
+    history = [{"epoch": 10}] + [
+        {"epoch": epoch, "mean_logits": {"accuracy": accuracy, "nll": nll}}
+        for epoch, accuracy, nll in ((20, 0.6, 0.9), (30, 0.8, 0.8), (40, 0.7, 0.7))
+    ]
+    assert best_mean_logits(history) == {
+        "accuracy": {"value": 0.8, "epoch": 30},
+        "nll": {"value": 0.7, "epoch": 40},
+    }
+
+
 def test_nonsense_is_refused(folder, tmp_path):
     some = ("--algorithm", "m-sgd", "--data", str(folder), "--out", str(tmp_path))
     for words, expected in (
@@ -190,6 +224,7 @@ def test_nonsense_is_refused(folder, tmp_path):
         ((*some, "--images", "100", "--batch-size", "101"), "batch_size"),
         ((*some, "--images", "501", "--batch-size", "10"), "there are 500"),
         ((*some, "--epochs", "0"), "epochs"),
+        ((*some, "--temperature", "0.1"), "m-sgd has no noise"),
     ):
         result = call(*words)
         assert result.exit_code == 2, words

@@ -23,6 +23,28 @@ def test_a_learning_rate_of_ones_own():
         Setting("cosine", learning_rate=0.0)
 
 
+def test_a_temperature_of_ones_own():
+    """It reaches the plain run and its automatic twin alike, is in the name of the record, and must be above 0."""
+    plain, automatic = (Setting(f"stepwise-{each}", epochs=2, temperature=3e-4) for each in ("sghmc", "automatic"))
+    assert plain.name == "stepwise-sghmc-2-epochs-temperature-0.0003-seed-0"
+    assert ALGORITHMS[plain.algorithm].how(CIFAR100, plain.length)["kernel"].temperature == 3e-4
+    assert ALGORITHMS[automatic.algorithm].how(CIFAR100, automatic.length)["temperature"] == 3e-4
+    usual = Setting("stepwise-automatic", epochs=2)
+    assert usual.name == "stepwise-automatic-2-epochs-seed-0"
+    assert "temperature" not in ALGORITHMS[usual.algorithm].how(CIFAR100, usual.length)
+    cold = ALGORITHMS["resghmc"].how(CIFAR100, plain.length)["kernel"].dynamics[0]
+    annealed = ALGORITHMS["sasghmc"].how(CIFAR100, plain.length)["kernel"]
+    assert (cold.temperature, annealed.temperature.value) == (3e-4, 3e-4)
+    with pytest.raises(ValueError, match=r"temperature.*above 0"):
+        Setting("stepwise-sghmc", temperature=0.0)
+
+
+@pytest.mark.parametrize("algorithm", ["m-sgd", "sam-sgd", "cosine"])
+def test_a_temperature_is_refused_where_there_is_no_noise(algorithm):
+    with pytest.raises(ValueError, match=f"temperature.*{algorithm} has no noise"):
+        Setting(algorithm, temperature=3e-4)
+
+
 def test_settings_are_those_of_the_paper():
     length = Length(images=50_000, epochs=1000, steps_per_epoch=50)
     kernel = ALGORITHMS["csghmc"].how(CIFAR10, length)["kernel"]
@@ -55,7 +77,8 @@ def test_fewer_images_keep_the_dynamics():
 
 def test_a_learning_rate_falls_in_steps_and_many_late_models_count():
     setting = Setting("stepwise-automatic", epochs=500, batch_size=500)
-    assert (setting.burn_in, setting.every, setting.evaluations) == (400, 2, [*range(50, 501, 50)])
+    assert (setting.burn_in, setting.every) == (400, 2)
+    assert setting.evaluations == [*range(50, 401, 50), *range(410, 501, 10)]
     plain = Setting("stepwise-sghmc", epochs=500, batch_size=500, learning_rate=0.2)
     steps = jnp.array([1, 25_000, 25_001, 37_500, 37_501, 50_000])  # 100 an epoch
     rates = [ALGORITHMS[each.algorithm].how(CIFAR100, each.length) for each in (setting, plain)]

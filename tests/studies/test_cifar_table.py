@@ -60,6 +60,14 @@ def test_the_table_keeps_different_settings_apart():
     assert rows[0] == "ResNet-20 on CIFAR-10"
 
 
+def test_another_temperature_is_another_row():
+    record = made_up(0.7)
+    record["settings"]["temperature"] = 3e-4
+    _, rows = shown(CIFAR10, [made_up(0.8), record], width=100)
+    assert "SGHMC 10 1 80.00 80.00 0.400 0.080 2.000" in rows
+    assert "SGHMC, temperature 0.0003 10 1 70.00 70.00 0.350 0.070 2.000" in rows
+
+
 def test_seeds_share_a_row_however_old_their_records_are():
     """The first ones have the name of the rule and its ρ apart; another ρ is another setting."""
     old = flattened(made_up(0.8, "csghmc"), rule="biased", rho=1.0)

@@ -5,10 +5,13 @@ import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import contourmc as cm
+from contourmc._core.info import Info
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -55,6 +58,39 @@ def test_tempering_makes_weights_equal_and_batches_change_nothing():
     torch.testing.assert_close(ensemble.predict(x), 5 * x**2)
 
 
+@pytest.mark.parametrize("running", [False, True])
+def test_without_settings_at_least_half_of_the_draws_count_and_it_is_said(running):
+    """By the power that the averages of JAX take for the same weights, so that all three have one average."""
+    model, x = linear(0.0), torch.ones(1, 1)
+    random = np.random.default_rng(0)
+    values, log_weights = random.normal(size=60), (100 * random.normal(size=60)).astype(np.float32)
+    ensemble = collect(Ensemble(model, inputs=x if running else None), model, values, log_weights.tolist())
+    with pytest.warns(UserWarning, match=r"weights of the 60 models .* tempered.*effective=0.5.*tempering=1"):
+        found = ensemble.predict() if running else ensemble.predict(x)
+
+    average = cm.RegressionAverage(lambda value, x: (value * x, x), jnp.ones(1))
+    zero = jnp.zeros(())
+
+    def add(sums, draw):
+        return average.add(sums, Info(zero, jnp.zeros((), jnp.int32), zero, draw[1]), draw[0], None), None
+
+    sums = jax.lax.scan(add, average.init(), (jnp.asarray(values, jnp.float32), jnp.asarray(log_weights)))[0]
+    expected = average.finish(jax.tree.map(lambda leaf: leaf[None], sums))
+    assert ensemble.tempering == expected.tempering < 1
+    assert ensemble.effective_models == pytest.approx(float(expected.effective_models[0]), rel=1e-3)
+    assert 30 <= ensemble.effective_models < 60
+    assert float(found) == pytest.approx(float(expected.mean[0]), abs=1e-5)
+    assert f"power of {ensemble.tempering:.2g})" in repr(ensemble)
+    np.testing.assert_allclose(ensemble.log_weights, log_weights)  # as they are
+    settings = dict(inputs=x if running else None)
+    as_they_are = collect(Ensemble(model, tempering=1.0, **settings), model, values, log_weights.tolist())
+    heaviest = float(values[np.argmax(log_weights)])
+    assert float(as_they_are.predict() if running else as_they_are.predict(x)) == pytest.approx(heaviest, abs=0.05)
+    asked = collect(Ensemble(model, effective=0.9, **settings), model, values, log_weights.tolist())
+    asked.predict() if running else asked.predict(x)  # no warning, which would be an error
+    assert asked.effective_models >= 54
+
+
 def test_draws_are_copies_and_the_model_is_left_alone():
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
     ensemble = Ensemble(model, device="cpu")
@@ -89,6 +125,9 @@ def test_an_ensemble_is_saved_and_loaded(running, tmp_path):
         collect(each, model, [5.0], [2.0])
     given = () if running else (x,)
     assert torch.equal(ensemble.predict(*given), loaded.predict(*given))
+    if running:
+        with pytest.raises(ValueError, match="its means are tempered in another way"):
+            Ensemble(model, inputs=x, tempering=1.0).load_state_dict(ensemble.state_dict())
 
 
 def test_the_weight_is_that_of_the_point_where_the_loss_was_computed():
@@ -114,6 +153,10 @@ def test_what_cannot_be():
         Ensemble(model).predict(torch.ones(1, 1))
     with pytest.raises(ValueError, match=r"tempering=2\.0 is not possible"):
         Ensemble(model, tempering=2.0)
+    with pytest.raises(ValueError, match=r"effective=0\.0 is not possible"):
+        Ensemble(model, effective=0.0)
+    with pytest.raises(ValueError, match="leave one of the two out"):
+        Ensemble(model, tempering=0.5, effective=0.5)
     with pytest.raises(ValueError, match=r"torch\.nn\.Module that is sampled"):
         Ensemble(lambda x: x)
     with pytest.raises(ValueError, match="log_weight=nan is not possible"):
@@ -122,6 +165,11 @@ def test_what_cannot_be():
         Ensemble(model).add(torch.optim.SGD(model.parameters(), lr=0.1), torch.tensor(1.0))
     with pytest.raises(ValueError, match="the loss at the present parameters"):
         Ensemble(model).add(SGLD(model.parameters(), lr=0.1, data_size=10))
+    another = linear(2.0)
+    optimiser, loss = SGLD(another.parameters(), lr=0.1, data_size=10), another(torch.ones(1, 1)).square().mean()
+    loss.backward()
+    with pytest.raises(ValueError, match="sampler='SGLD' is not possible: it samples no parameter of this ensemble"):
+        Ensemble(model).add(optimiser, loss)
     ensemble = collect(Ensemble(model, inputs=torch.ones(1, 1)), model, [1.0], [0.0])
     with pytest.raises(ValueError, match="only at the inputs it was made for"):
         ensemble.predict(torch.ones(2, 1))

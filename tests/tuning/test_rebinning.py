@@ -128,17 +128,17 @@ def test_rebinning_keeps_what_was_learnt():
     """Inner bins keep their θ; that of an end bin is shared out as its energies were visited; Σθ stays 1."""
     old = cm.Partition(low=2.0, width=1.0, bins=5)
     kernel = cm.csgld(0.1, old, theta=[0.5, 0.2, 0.15, 0.05, 0.1])
-    state = kernel.init(jnp.float32(0.0))
+    state = jax.vmap(kernel.init)(jnp.zeros(1))
     new = old.extended(2, 1)
     energies = np.repeat([-5.0, 0.5, 1.5, 3.0, 5.5, 9.0], [100, 200, 700, 50, 300, 100])[None].astype(np.float32)
     after = rebin(state, energies, old, new)
-    theta = np.exp(np.asarray(after.theta.levels) + float(after.theta.offset))
+    theta = np.exp(np.asarray(after.theta.levels + after.theta.offset[:, None])[0])
     # half a visit is added to each new bin: 0.5% here
     np.testing.assert_allclose(theta[:3], [0.05, 0.1, 0.35], rtol=0.02)
     np.testing.assert_allclose(theta[3:6], [0.2, 0.15, 0.05], rtol=1e-5)
     np.testing.assert_allclose(theta[6:], [0.075, 0.025], rtol=0.02)
     assert theta.sum() == pytest.approx(1, abs=1e-5)
-    assert after.visits.shape == (8,)
+    assert after.visits.shape == (1, 8)
 
 
 def test_when_a_partition_is_extended():

@@ -46,7 +46,7 @@ def _on_mesh(leaf: Any) -> NamedSharding | None:
     return sharding if isinstance(sharding, NamedSharding) else None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _compile(
     function: Any, effort: Effort, structure: Any, types: tuple[Any, ...], static: tuple[Any, ...], device: Any
 ) -> Any:

@@ -6,8 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 NEEDED = ("contourmc", "jax", "jaxlib", "numpy", "scipy", "optax")
 OPTIONAL = (
-    "matplotlib", "jinja2", "vl-convert-python", "xarray", "arviz", "orbax-checkpoint", "zarr", "flax", "blackjax",
-    "numpyro", "pymc", "torch",
+    "matplotlib", "jinja2", "xarray", "arviz", "zarr", "flax", "blackjax", "numpyro", "pymc", "torch",
 )  # fmt: skip
 
 

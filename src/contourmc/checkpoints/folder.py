@@ -3,7 +3,7 @@
 run.json         what the run is: its settings, and those of the target and the kernel
 call.pkl         the call that made it, for `resume`
 lock             held by the process that runs it, and by none once that has ended
-states/          the last two checkpoints, by Orbax
+states/          the last two checkpoints, such as 3.npz
 draws-0.zarr/    the draws, for xarray and `Samples.open`; another number after θ was learnt again
 samples.nc       all else that `Samples` has, as of the last checkpoint
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from contourmc._core.checks import require
+from contourmc._core.whole_file import is_unfinished, remove_unfinished, write_whole
 from contourmc.checkpoints.identity import Identity, differences
 
-FORMAT = 2
-_ASIDE = ".new"  # files that are being written; a process that was killed may leave them
+FORMAT = 2  # 1: checkpoints by Orbax
 _ELSEWHERE = "Choose another folder"
 
 
@@ -99,7 +99,7 @@ class RunFolder:
         """
         if not self._file.exists():
             names = [entry.name for entry in self.path.iterdir()] if self.path.exists() else []
-            others = [name for name in names if name != "lock" and not name.endswith(_ASIDE)]
+            others = [name for name in names if name != "lock" and not is_unfinished(name)]
             remedy = f"it holds other files, such as {others[0]}, and no run. {_ELSEWHERE}" if others else ""
             require(not others, "checkpoint", str(self.path), remedy)
             return None
@@ -113,7 +113,8 @@ class RunFolder:
         damaged = f"its run.json is damaged: its content is not what was written, by its digest. {_ELSEWHERE}"
         require(digest in (None, _digest(content)), "checkpoint", str(self.path), damaged)
         remedy = f"it has format {version}, and this version of contourmc reads format {FORMAT}"
-        remedy += ": use a newer version" if version > FORMAT else ": resume it with the version that wrote it"
+        older = ": end it with the version that wrote it, 0.2.0 or older, or begin anew in another folder"
+        remedy += ": use a newer version" if version > FORMAT else older
         require(version == FORMAT, "checkpoint", str(self.path), remedy)
         require(digest is not None, "checkpoint", str(self.path), damaged)
         return identity, steps
@@ -121,7 +122,7 @@ class RunFolder:
     def write(self, identity: Identity, steps: int) -> None:
         """Write down what the run is, and how many steps it is to make, which may be more than it was planned for."""
         content = {"format": FORMAT, "steps": steps, "run": identity}
-        _write(self._file, json.dumps(content | {"digest": _digest(content)}, indent=1).encode())
+        write_whole(self._file, json.dumps(content | {"digest": _digest(content)}, indent=1))
 
     def note_steps(self, steps: int) -> None:
         """Write down how many steps the run is to make, if it has been extended."""
@@ -131,7 +132,7 @@ class RunFolder:
 
     def write_call(self, content: bytes) -> None:
         """Keep the call that made the run, after a digest of it."""
-        _write(self.call, hashlib.sha256(content).digest() + content)
+        write_whole(self.call, hashlib.sha256(content).digest() + content)
 
     def read_call(self) -> bytes:
         """The call that made the run; raises if it is not what was written."""
@@ -140,6 +141,11 @@ class RunFolder:
         if hashlib.sha256(whole[size:]).digest() != whole[:size]:
             raise ValueError(f"{self.call} is damaged: its content is not what was written, by its digest")
         return whole[size:]
+
+    def tidy(self) -> None:
+        """Remove what processes that were killed had begun to write; only for who holds the lock."""
+        for folder in (self.path, self.states):
+            remove_unfinished(folder)
 
     def require_same(self, before: Identity, now: Identity) -> None:
         """Raise, naming what differs, unless both are the same run."""
@@ -151,10 +157,3 @@ class RunFolder:
 
 def _digest(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Write a file as a whole or not at all."""
-    aside = file.with_suffix(_ASIDE)
-    aside.write_bytes(content)
-    aside.replace(file)

@@ -3,11 +3,11 @@
 Of several processes the first decides and writes them; all make what they hold together.
 """
 
-import threading
+import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +18,7 @@ from contourmc._core.processes import any_process, from_first, in_all, several
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position
 from contourmc.checkpoints.folder import RunFolder
-from contourmc.checkpoints.states import States, import_writers
+from contourmc.checkpoints.states import States
 from contourmc.checkpoints.termination import STATUS, Termination, heeding_termination
 from contourmc.draws.run_files import write_summary
 from contourmc.engine.run import Keeper, Run
@@ -33,12 +33,12 @@ MOST_BYTES = 2**26  # of draws in memory, before they are written to disk withou
 
 class Checkpoint(NamedTuple):
     """run: what `Run.saved` gave.
-    data: what `Target.data_state` gave.
+    data: what `Target.data_state` gave, pickled, since it is the user's; None for most targets.
     probe: the energies where the chains are, by which another energy is noticed; None if it could not be had.
     """
 
     run: Any
-    data: Any
+    data: np.ndarray | None
     probe: np.ndarray | None
 
 
@@ -59,14 +59,13 @@ class FolderKeeper(Keeper):
     ):
         self._folder, self._every, self._structures, self._probe = folder, every, structures, probe
         self._states = States(folder.states)
-        # The first checkpoint would wait for a second until these are imported; now the compiler is at work.
-        threading.Thread(target=import_writers, daemon=True).start()
         self._next, self._stage, self._step = time.monotonic() + every, "", -1
         self._flushed = self._most_draws = 0  # draws of each chain on disk; and how many more may be in memory
         self._left = False  # by the other processes, if this one has failed and they have not
 
     def restore(self, run: Run) -> Any:
         """Let the run go on from the newest checkpoint; returns the state of its data, and does nothing without one."""
+        from_first(self._folder.tidy)
         self._most_draws = MOST_BYTES // (16 * run.chains + sum(leaf.nbytes for leaf in jax.tree.leaves(run.positions)))
         checkpoint: Checkpoint | None = self._states.newest(self._structures)
         if checkpoint is None:
@@ -82,7 +81,9 @@ class FolderKeeper(Keeper):
             remedy += f" {checkpoint.probe[0]:.6g} and is {now[0]:.6g} now. Give the same target, or another folder"
             require(same, "checkpoint", str(self._folder.path), remedy)
         run.keep_in(self._folder.path)  # reads all draws on disk, and raises if some are damaged
-        return checkpoint.data
+        # Only what a loader of the user's gave: for any other run, nothing in a folder is unpickled.
+        loads = self._probe is None and checkpoint.data is not None
+        return pickle.loads(checkpoint.data.tobytes()) if loads else None
 
     def require_newest(self) -> None:
         """Raise if the folder has a checkpoint that is not of this run."""
@@ -107,14 +108,11 @@ class FolderKeeper(Keeper):
         self._left = True
 
     def close(self, run: Run) -> None:
-        """Write the last checkpoint, and end the threads that write."""
+        """Write the last checkpoint, and end the thread that writes."""
         try:
             self._save(run, wait=True)
-        except BaseException:
-            with suppress(Exception):  # what was being written to a folder that is gone fails as well
-                self._states.close()
-            raise
-        self._states.close()
+        finally:
+            self._states.close()
 
     def _after_segment(
         self, run: Run, report: Report | None, termination: Termination, stage: str, step: int, note: str
@@ -137,31 +135,36 @@ class FolderKeeper(Keeper):
             return
         began = time.monotonic()
 
+        def complete() -> None:
+            from_first(self._states.wait)
+
         def save() -> None:
-            if run.step != self._step:
-                run.flush()
-                self._flushed = run.draws
-                probe = self._probe(run.positions) if probed and self._probe is not None else None
-                checkpoint = Checkpoint(run.saved(), run.target.data_state(run.step), probe)
-                samples = run.samples(on_disk=False)
+            run.flush()
+            self._flushed = run.draws
+            probe = self._probe(run.positions) if probed and self._probe is not None else None
+            checkpoint = Checkpoint(run.saved(), _pickled(run.target.data_state(run.step)), probe)
+            samples, store, draws, steps = run.samples(on_disk=False), run.store_name, run.draws, run.steps
 
-                def write() -> None:
-                    self._states.save(checkpoint, self._structures)
-                    write_summary(samples, self._folder.path, run.store_name, run.draws)
-                    self._folder.note_steps(run.steps)
+            def afterwards() -> None:
+                write_summary(samples, self._folder.path, store, draws)
+                self._folder.note_steps(steps)
 
-                from_first(write)
-                self._step = run.step
+            from_first(lambda: self._states.save(checkpoint, self._structures, afterwards))
+            self._step = run.step
             if wait:
-                from_first(self._states.wait)
+                complete()
 
-        self._attempt(save)
+        self._attempt(complete, ending=wait)  # the one before: if it failed, this one may not
+        if run.step != self._step:
+            self._attempt(save, ending=wait)
         now = time.monotonic()
         self._next = now + max(self._every, (now - began) / MOST_TIME)
 
-    def _attempt(self, write: Callable[[], None]) -> None:
+    def _attempt(self, write: Callable[[], None], *, ending: bool = False) -> None:
         """Write to the folder; if that fails, warn and go on: the last good checkpoint stays. Without a folder, stop:
         the draws in it are lost.
+
+        ending: whether the run ends or is cut here, so that its draws may be nowhere but in memory.
         """
         try:
             in_all(self._folder.require_there)
@@ -170,5 +173,10 @@ class FolderKeeper(Keeper):
             self._step = -1
             in_all(self._folder.require_there)
             reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200] if str(error) else ''}"
-            message = f"no checkpoint could be written to {self._folder.path} ({reason}). The run goes on, and the last"
-            warnings.warn(f"{message} good checkpoint is as it was", stacklevel=3)
+            message = f"no checkpoint could be written to {self._folder.path} ({reason}). "
+            message += "Later draws are only in the samples of this run" if ending else "The run goes on"
+            warnings.warn(f"{message}, and the last good checkpoint is as it was", stacklevel=3)
+
+
+def _pickled(state: Any) -> np.ndarray | None:
+    return None if state is None else np.frombuffer(pickle.dumps(state), np.uint8)

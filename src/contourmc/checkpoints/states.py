@@ -1,18 +1,22 @@
-"""Checkpoints of the state of a run, written by Orbax: in the background, and as a whole or not at all."""
+"""Checkpoints of the state of a run, written in the background, each as a whole or not at all.
 
-import importlib
-import logging
-import shutil
+Each is a file of NumPy's, such as `states/3.npz`, in which nothing is pickled: the arrays of the state, an outline that
+says where they belong, and a digest of all of it.
+"""
+
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contourmc._core.checks import require
-from contourmc._core.processes import from_first, process
-from contourmc.checkpoints.packing import Arrays, pack, unpack
+from contourmc._core.processes import from_first
+from contourmc._core.whole_file import write_whole
+from contourmc.checkpoints.packing import Arrays, pack, sealed, unpack
 
 KEPT = 2  # the newest, and the one before in case that it is damaged
 
@@ -21,39 +25,38 @@ class States:
     """The checkpoints in a folder, numbered from 1."""
 
     def __init__(self, folder: Path):
-        self._folder, self._manager = folder, None
+        self._folder = folder
         self._number = max(self._numbers(), default=0)
+        self._thread: ThreadPoolExecutor | None = None
+        self._writing: Future[None] | None = None
 
     @property
     def last(self) -> int:
         """The number of the last one."""
         return self._number
 
-    def save(self, tree: Any, structures: Sequence[Any]) -> None:
-        """Write a checkpoint in the background; raises if the one before could not be written."""
-        manager = self._open()
+    def save(self, tree: Any, structures: Sequence[Any], afterwards: Callable[[], None]) -> None:
+        """Write a checkpoint in the background, and then what belongs to it; raises if the one before was not written.
+
+        The arrays are copied to the host now, so that the run can go on meanwhile.
+        """
+        self.wait()
+        arrays = pack(tree, structures)
         self._number += 1
-        try:
-            manager.save(self._number, args=_orbax().args.PyTreeSave(pack(tree, structures)), force=True)
-        except BaseException:
-            self._manager = None
-            raise
+        self._thread = self._thread or ThreadPoolExecutor(1, "contourmc-checkpoints")
+        self._writing = self._thread.submit(self._write, self._number, arrays, afterwards)
 
     def wait(self) -> None:
         """Until the last checkpoint is complete; raises if it could not be written."""
-        if self._manager is not None:
-            try:
-                self._manager.wait_until_finished()
-                self._manager.check_for_errors()
-            except BaseException:
-                self._manager = None
-                raise
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
 
     def close(self) -> None:
-        """End the threads that write."""
-        manager, self._manager = self._manager, None
-        if manager is not None:
-            manager.close()
+        """End the thread that writes, after what it is writing."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown()
 
     def newest(self, structures: Sequence[Any]) -> Any:
         """What the newest checkpoint holds, or the one before if it is damaged; None if there is none."""
@@ -72,76 +75,37 @@ class States:
 
     def _newest(self, structures: Sequence[Any]) -> tuple[int | None, Any]:
         """The number of the newest that is not damaged, and what it holds."""
-        numbers = sorted(self._numbers(), reverse=True)
-        for number in numbers:
+        damaged: dict[int, str] = {}
+        for number in sorted(self._numbers(), reverse=True):
             try:
                 tree = unpack(self._read(number), structures)
             except Exception as error:
-                reason = f"{type(error).__name__}: {str(error)[:200]}"
-                message = (
-                    f"checkpoint {number} in {self._folder} is damaged ({reason}), and the run goes on from the one"
-                )
-                warnings.warn(f"{message} before", stacklevel=2)
+                damaged[number] = f"{self._file(number)} is damaged ({type(error).__name__}: {str(error)[:200]})"
                 continue
-            for damaged in numbers[: numbers.index(number)]:  # aside: they must not count as the newest
-                aside = self._folder.with_name(f"damaged-{damaged}")
-                shutil.rmtree(aside, ignore_errors=True)
-                (self._folder / str(damaged)).rename(aside)
+            for other, reason in damaged.items():
+                warnings.warn(f"{reason}, and the run goes on from the checkpoint before it", stacklevel=2)
+                # Aside: it must not count as the newest.
+                self._file(other).replace(self._folder.with_name(f"damaged-{self._file(other).name}"))
             return number, tree
-        remedy = "all its checkpoints are damaged; its draws can still be read (Samples.open). Choose another folder"
-        require(not numbers, "checkpoint", str(self._folder.parent), remedy)
+        remedy = f"{'; '.join(damaged.values())}: no checkpoint is left to go on from, and its draws can still be read"
+        require(not damaged, "checkpoint", str(self._folder.parent), f"{remedy} (Samples.open). Choose another folder")
         return None, None
 
     def _numbers(self) -> list[int]:
-        names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
-        return [int(name) for name in names if name.isdecimal()]
+        files = self._folder.glob("*.npz") if self._folder.is_dir() else ()
+        return [int(file.stem) for file in files if file.stem.isdecimal()]
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"{number}.npz"
+
+    def _write(self, number: int, arrays: Arrays, afterwards: Callable[[], None]) -> None:
+        whole = sealed(arrays)
+        write_whole(self._file(number), lambda opened: np.savez(opened, **whole))
+        for older in sorted(self._numbers())[:-KEPT]:
+            with suppress(OSError):
+                self._file(older).unlink()
+        afterwards()
 
     def _read(self, number: int) -> Arrays:
-        checkpointer, alone = _orbax(), _alone()
-        handler = checkpointer.PyTreeCheckpointHandler(multiprocessing_options=alone)
-        with checkpointer.Checkpointer(handler, multiprocessing_options=alone) as reader:
-            path = self._folder / str(number) / "default"
-            names = reader.metadata(path).item_metadata.tree
-            read = {name: checkpointer.RestoreArgs(restore_type=np.ndarray) for name in names}
-            return reader.restore(path, args=checkpointer.args.PyTreeRestore(restore_args=read))
-
-    def _open(self) -> Any:
-        if self._manager is None:
-            orbax = _orbax()
-            self._folder.mkdir(parents=True, exist_ok=True)
-            options = orbax.CheckpointManagerOptions(
-                max_to_keep=KEPT, create=False, cleanup_tmp_directories=True, multiprocessing_options=_alone()
-            )
-            self._manager = orbax.CheckpointManager(self._folder.resolve(), options=options)
-        return self._manager
-
-
-def _alone() -> Any:
-    """For a process that reads or writes without waiting for others."""
-    number, _ = process()
-    prefix = f"contourmc-{number}"
-    options = _orbax().options.MultiprocessingOptions
-    return options(primary_host=number, active_processes={number}, barrier_sync_key_prefix=prefix)
-
-
-def import_writers() -> None:
-    """Import what writes checkpoints, which takes a while."""
-    _orbax()
-    for name in ("h5netcdf", "xarray", "zarr"):
-        importlib.import_module(name)
-
-
-def _orbax() -> Any:
-    import orbax.checkpoint
-
-    logging.getLogger("absl").addFilter(_not_of_orbax)
-    return orbax.checkpoint
-
-
-def _not_of_orbax(record: logging.LogRecord) -> bool:
-    """False for all that Orbax logs: every checkpoint, and the traceback of each thread that fails, whose error it
-    raises as well.
-    """
-    import orbax.checkpoint
-
-    return not Path(record.pathname).is_relative_to(Path(orbax.checkpoint.__file__).parent)
+        with self._file(number).open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}

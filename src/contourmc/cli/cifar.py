@@ -42,6 +42,10 @@ def cifar(
     learning_rate: Annotated[
         float | None, typer.Option(help="Of the mean loss, where it is highest; that of the algorithm unless given.")
     ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(help="Of sampling, where it is highest, for 50,000 images; that of the algorithm unless given."),
+    ] = None,
     shifts: Annotated[
         bool, typer.Option("--shifts", help="Test on spoilt images and on those of the other data set, too.")
     ] = False,
@@ -76,9 +80,8 @@ def cifar(
         length = dict(epochs=2, images=500, batch_size=100, depth=1) if quick else {}
         length = dict(epochs=epochs, images=images, batch_size=batch_size) | length
         chosen = dict(algorithm=algorithm, seed=seed, chains=chains, crop=crop, flip=flip, erase=erase, **length)
-        _train(
-            of, chosen | {"held_out": held_out, "learning_rate": learning_rate}, data, folders[of], force, shifts=shifts
-        )
+        chosen |= dict(held_out=held_out, learning_rate=learning_rate, temperature=temperature)
+        _train(of, chosen, data, folders[of], force, shifts=shifts)
     if table:
         _show({each: folder for each, folder in folders.items() if named in (None, each)})
 

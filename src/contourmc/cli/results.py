@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from contourmc._core.describe import describe
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.report.page import write_page
 from contourmc.draws.samples import Samples
 from contourmc.draws.summary import Summary
@@ -16,7 +17,7 @@ SHOWN = 20  # the most modes in a terminal
 def write_results(samples: Samples, found: Summary, folder: Path, title: str, command: str) -> list[Path]:
     """Write report.html, summary.json and draws.nc; returns the files."""
     page, numbers, draws = (folder / name for name in FILES)
-    numbers.write_text(json.dumps(summarise(samples, found), indent=2) + "\n", encoding="utf-8")
+    write_whole(numbers, json.dumps(summarise(samples, found), indent=2) + "\n")
     samples.save(draws)
     write_page(samples, page, title, command)
     return [page, numbers, draws]

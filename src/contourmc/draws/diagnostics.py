@@ -7,14 +7,16 @@ import numpy as np
 
 from contourmc.draws import estimates
 from contourmc.draws.exhibits.numbers import counted
-from contourmc.draws.findings import Diagnosis, Finding, graded
+from contourmc.draws.findings import Diagnosis, Finding, Severity, graded
 from contourmc.draws.flattening_checks import check_flattening
 from contourmc.draws.following_checks import check_following
 from contourmc.draws.modes import find_modes
 from contourmc.draws.step_weights import check_step_weights
 from contourmc.draws.weighted import WeightedDraws
+from contourmc.targets.base import NAN_GRADIENT_CURE
 
 ENOUGH = 200  # independent draws; below, error bars are rough, and a rare mode may have been seen once
+TIP = 1e-5  # of the steps: that often or less, chains may meet a single point without a gradient, as the tip of √|x|
 HOT = 1.15  # times τ; SGLD at a tenth of the largest stable step is 1.05 times too hot
 
 
@@ -27,6 +29,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     worth = effective_draws(samples)
     findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples), *_equilibrium(samples)]
     findings += [*_weights(samples), *_agreement(samples), *_enough(samples, worth)]
+    findings += _gradients(samples)
     if "swaps" in samples.settings:
         findings += _replicas(samples.settings["swaps"])
     elif samples.flattening is None:
@@ -95,6 +98,16 @@ def _numbers(samples: WeightedDraws) -> Iterator[Finding]:
         )
         advice = "Subtract a constant from the energy inside the function, or turn on jax_enable_x64."
         yield Finding(severity, "grain", grain, message, advice)
+
+
+def _gradients(samples: WeightedDraws) -> Iterator[Finding]:
+    """Proposals that were refused for a gradient that is NaN, where the energy alone would have let them pass."""
+    share = samples.settings.get("nan_gradients", 0.0)
+    if share > 0:
+        message = f"in {share:.2g} of the steps the gradient was NaN where the energy is finite; as at a wall, no draw"
+        message += " lies there."
+        severity: Severity = "problem" if share > TIP else "note"
+        yield Finding(severity, "gradients", share, message, f"The energy seems wrong: {NAN_GRADIENT_CURE}.")
 
 
 def _equilibrium(samples: WeightedDraws) -> Iterator[Finding]:

@@ -19,12 +19,12 @@ import numpy as np
 
 from contourmc._core.checks import require
 from contourmc._core.describe import describe
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.basins import Basins
 from contourmc.draws.stored import Stored, restore
 from contourmc.draws.trajectory import Trajectory
 from contourmc.draws.tree_files import from_group, to_dataset
 from contourmc.draws.weighted import WeightedDraws
-from contourmc.draws.whole_file import write_whole
 from contourmc.flattening.partition import Partition
 from contourmc.flattening.summary import Flattening
 from contourmc.targets.view import Labels

@@ -57,7 +57,9 @@ def grouped(build: Build, chains: Chain) -> tuple[Chain, ...]:
     host = jax.tree.map(on_host, chains)  # to take parts of arrays on the device, a program would have to be compiled
     count = chains.health.bad_step.shape[0]
     size = -(-count // MOST_GROUPS)
-    return tuple(jax.tree.map(lambda leaf, i=i: jnp.asarray(leaf[i : i + size]), host) for i in range(0, count, size))
+    return tuple(
+        jax.tree.map(lambda leaf, i=i: jax.device_put(leaf[i : i + size]), host) for i in range(0, count, size)
+    )
 
 
 def no_draws(target: Target, kernel: Kernel, build: Build, groups: tuple[Chain, ...]) -> Draws:

@@ -32,7 +32,7 @@ from contourmc.engine.together import Report
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
-from contourmc.predictions.prediction import Prediction, warn_if_few_count
+from contourmc.predictions.prediction import Prediction, warn_about
 from contourmc.targets.base import Target
 from contourmc.targets.view import Labels, TracedView
 
@@ -172,7 +172,7 @@ class KernelRun(Run):
         trajectory, view = trajectory_of(state, self.length.steps_before), None if self.view is None else self.view.view
         average = self._averaged(self._comparable_weights) if self.draws else None
         if on_disk:  # not for a checkpoint, which nobody reads now
-            warn_if_few_count(average)
+            warn_about(average, self.settings)
         return Samples(
             draws=columns["draws"],
             unconstrained=columns["unconstrained"],
@@ -253,12 +253,12 @@ class KernelRun(Run):
         if bad:
             last = int(np.min(bad_steps[bad_steps > 0])) - 1
             if last <= state.step:
-                return state._replace(failure=first_failure(bad_steps, state.groups))
+                return state._replace(failure=first_failure(self.kernel, bad_steps, state.groups))
             parts = self._segments(pool, last)
         self._pace.measured(last - state.step, time.perf_counter() - began)
         groups = tuple(part.chains for part in parts)
         marks = (*state.marks, read_mark(last, groups)) if last % self.plan.stretch == 0 else state.marks
-        failure = first_failure(bad_steps, groups) if bad else None
+        failure = first_failure(self.kernel, bad_steps, groups) if bad else None
         return RunState(last, groups, (*state.draws, *self._new_draws(parts, last)), marks, failure, state.stored)
 
     def _segments(self, pool: ThreadPoolExecutor, last: int) -> list[Segment]:

@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc._core.processes import whole
+from contourmc._core.processes import on_host, whole
 from contourmc._core.pytrees import Position, is_key
 from contourmc.draws.trajectory import Stretch
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
-from contourmc.targets.base import Target
+from contourmc.targets.base import NAN_GRADIENT_CURE, Target
 
 
 class Totals(NamedTuple):
@@ -90,19 +90,24 @@ class Mark(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The chain and step at which a number was not finite, and that chain's energy and multiplier one step before."""
+    """The chain and step at which a number was not finite, and that chain's energy and multiplier one step before.
+
+    undefined: whether its position had become NaN, and not infinite: from a finite energy, by a gradient that is NaN.
+    """
 
     chain: int
     step: int
     energy: float
     multiplier: float
+    undefined: bool
 
     def message(self, steps_before: int) -> str:
         """In words, for a run whose chains had already made some steps before its first."""
         before = f"; the last finite energy was {self.energy:.6g}, with gradient multiplier {self.multiplier:.3g}"
+        cure = f"Its gradient seems to be NaN there: {NAN_GRADIENT_CURE}. Or try" if self.undefined else "Try"
         return (
             f"chain {self.chain} met a number that is not finite at step {steps_before + self.step}"
-            f"{before if self.step > 1 else ''}. Try a smaller step_size; for a contour kernel also wider or fewer"
+            f"{before if self.step > 1 else ''}. {cure} a smaller step_size; for a contour kernel also wider or fewer"
             " bins, or a partition that starts above the lowest energy. The draws so far are in this error's `samples`."
         )
 
@@ -129,7 +134,8 @@ class RunState(NamedTuple):
         """All chains, stacked."""
         if len(self.groups) == 1:
             return self.groups[0]
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *self.groups)
+        # On the host, since JAX would compile a program for every size and keep it.
+        return jax.tree.map(lambda *leaves: jax.device_put(joined(tuple(map(on_host, leaves)))), *self.groups)
 
 
 def start_chain(
@@ -167,8 +173,14 @@ def gather(groups: tuple[Chain, ...], part: Callable[[Chain], Any]) -> Any:
     return jax.tree.map(lambda *leaves: joined(leaves), *parts)
 
 
-def first_failure(bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:
+def first_failure(kernel: Kernel, bad_steps: np.ndarray, groups: tuple[Chain, ...]) -> Failure:
     """Which chain was the first to meet a number that is not finite, from the chains before that step."""
     chain = int(np.argmin(np.where(bad_steps > 0, bad_steps, np.iinfo(bad_steps.dtype).max)))
-    before = gather(groups, lambda chain: chain.health)
-    return Failure(chain, int(bad_steps[chain]), float(before.energy[chain]), float(before.multiplier[chain]))
+
+    def unknown(chain: Chain) -> Array:
+        leaves = jax.tree.leaves(jax.vmap(kernel.draw)(chain.state))
+        return jnp.stack([jnp.isnan(leaf).reshape(leaf.shape[0], -1).any(axis=1) for leaf in leaves]).any(axis=0)
+
+    before, undefined = gather(groups, lambda chain: (chain.health, unknown(chain)))
+    energy, multiplier = float(before.energy[chain]), float(before.multiplier[chain])
+    return Failure(chain, int(bad_steps[chain]), energy, multiplier, bool(undefined[chain]))

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from contourmc._core.checks import require
@@ -12,6 +13,7 @@ from contourmc._core.gradient_terms import require_whole
 from contourmc._core.info import Info
 from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position
+from contourmc.kernels.base import Collect
 from contourmc.kernels.dynamics import Flatten, describe_point, unflattened
 from contourmc.kernels.momentum import MomentumDynamics
 from contourmc.kernels.scale import Scale, scaled, scaled_gradient
@@ -26,6 +28,7 @@ class AdjustedState(NamedTuple):
     kicked: v½, the velocity on the way to the proposal.
     half: what a kick on the way to the proposal multiplies ∇V by, (h/2)√τ/τ: its last one must match its first.
     accepted: how many proposals have been accepted.
+    undefined: how many were refused for a gradient that is NaN, although their energy alone would have let them pass.
     steps: k, the steps done so far.
     """
 
@@ -37,6 +40,7 @@ class AdjustedState(NamedTuple):
     kicked: Position
     half: Float[Array, ""]
     accepted: Int[Array, ""]
+    undefined: Int[Array, ""]
     steps: Int[Array, ""]
 
     def at(self, position: Position) -> "AdjustedState":
@@ -74,8 +78,9 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
 
     In the kicks the gradient multiplier is clipped to [−2, 2]: under a stronger force a chain may get stuck. The
     stationary distribution stays exact, as for any kick that depends on the position alone. A proposal whose energy
-    is not finite is refused, as at a wall. One evaluation a step, at the proposal. For exact energies only: noise
-    would be taken for a change of energy.
+    is not finite is refused, as at a wall. So is one whose energy is finite and whose gradient is NaN: this is an error
+    of the energy, since the draws then miss a part of its distribution, and `diagnose` reports it. One evaluation a
+    step, at the proposal. For exact energies only: noise would be taken for a change of energy.
 
     scale: the preconditioner: σ of every coordinate, shaped like a position; the `Factor` of a covariance; None for 1.
     """
@@ -95,7 +100,7 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
     def init(self, position: Position) -> AdjustedState:
         zeros = jax.tree.map(jnp.zeros_like, position)
         energy, count = jnp.zeros((), jnp.result_type(float)), jnp.zeros((), jnp.int32)
-        return AdjustedState(position, position, energy, zeros, zeros, zeros, energy, count, count)
+        return AdjustedState(position, position, energy, zeros, zeros, zeros, energy, count, count, count)
 
     def draw(self, state: AdjustedState) -> Position:
         return state.here
@@ -139,8 +144,11 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
         """The Metropolis test, and the next leapfrog step as far as its proposal."""
         stride = jnp.sqrt(2 * inputs.step_size * inputs.temperature)
         half = (stride / inputs.temperature / 2).astype(state.half.dtype)
-        rise = (there.energy - here.energy) / inputs.temperature + there.log_weight - here.log_weight + flight.rise
+        climb = (there.energy - here.energy) / inputs.temperature + there.log_weight - here.log_weight
+        rise = climb + flight.rise
         accept = (state.steps == 0) | (inputs.log_uniform < -rise)  # False if the rise is NaN
+        # Of scalars alone, since a step in one dimension costs little more than they do; NaN in a gradient is NaN here.
+        undefined = jnp.isnan(flight.rise) & (inputs.log_uniform < -climb) & jnp.isfinite(there.energy)
 
         def choose(new: Any, old: Any) -> Any:
             return jax.tree.map(lambda a, b: jnp.where(accept, a, b), new, old)
@@ -154,8 +162,14 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
         energy = jnp.where(accept, there.energy, here.energy)
         return state._replace(
             position=position, here=point, energy=energy, gradient=slope, velocity=velocity, kicked=kicked, half=half,
-            accepted=state.accepted + accept, steps=state.steps + 1,
+            accepted=state.accepted + accept, undefined=state.undefined + undefined, steps=state.steps + 1,
         ), here  # fmt: skip
+
+    def found(self, collect: Collect) -> dict[str, Any]:
+        """The share of steps whose proposal was refused for a gradient that is NaN, if there was any."""
+        undefined, steps = collect(lambda state: (state.undefined, state.steps))
+        share = float(np.sum(undefined, dtype=float) / max(1.0, np.sum(steps, dtype=float)))
+        return {"nan_gradients": share} if share else {}
 
     def _kick(self, velocity: Position, gradient: Position, factor: Array) -> Position:
         """v − factor·Lᵀ∇U."""

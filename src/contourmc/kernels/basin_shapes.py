@@ -40,7 +40,8 @@ class BasinShapes(HoldsArrays, arrays=("count", "means", "factors", "inverses", 
             return (jnp.where(closer, distance, best[0]), jnp.where(closer, index, best[1])), None
 
         numbers = jnp.arange(self.means.shape[0], dtype=jnp.int32)
-        start = jnp.asarray(jnp.inf, x.dtype), jnp.zeros((), jnp.int32)
+        kind = jnp.result_type(x, self.means)  # which differ for positions of float32 where JAX computes in float64
+        start = jnp.asarray(jnp.inf, kind), jnp.zeros((), jnp.int32)
         basins = numbers, self.means, self.inverses, self.log_volumes
         return jax.lax.scan(nearer, start, basins)[0][1]
 

@@ -16,7 +16,7 @@ from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
 from contourmc.flattening.following import Energies
 from contourmc.flattening.theta import LogTheta, log_theta, normalised
-from contourmc.kernels.base import Kernel
+from contourmc.kernels.base import Collect, Kernel
 from contourmc.kernels.dynamics import Flatten, Flattenable, IncrementalDynamics
 
 
@@ -115,6 +115,9 @@ class FlattenedKernel(Kernel):
 
     def watched(self, state: ContourState) -> Any:
         return self.dynamics.watched(state.dynamics)
+
+    def found(self, collect: Collect) -> dict[str, Any]:
+        return self.dynamics.found(lambda part: collect(lambda state: part(state.dynamics)))
 
 
 def start_theta(probabilities: Any) -> LogTheta:

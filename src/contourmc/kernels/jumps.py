@@ -1,7 +1,7 @@
 """Jumps between basins: a Metropolis move that crosses any barrier, for exact energies."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from contourmc._core.checks import require, require_count
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
 from contourmc.kernels.adjusted import Adjusted, AdjustedInputs, AdjustedState, Flight
+from contourmc.kernels.base import Collect
 from contourmc.kernels.basin_shapes import BasinShapes
 from contourmc.kernels.dynamics import Flatten, Flattenable, unflattened
 from contourmc.kernels.scale import from_vector, to_vector
@@ -95,6 +96,9 @@ class Jumps(Flattenable, arrays=("dynamics", "shapes")):
     def draw(self, state: JumpState) -> Position:
         return self.dynamics.draw(state.inner)
 
+    def found(self, collect: Collect) -> dict[str, Any]:
+        return self.dynamics.found(lambda part: collect(lambda state: part(state.inner)))
+
     def prepare(self, key: PRNGKeyArray, position: Position, steps: Int[Array, " steps"]) -> JumpInputs:
         inner_key, choice_key = jax.random.split(key)
         inner = self.dynamics.prepare(inner_key, position, steps)
@@ -107,7 +111,9 @@ class Jumps(Flattenable, arrays=("dynamics", "shapes")):
         inner = state.inner
         here, there = self.dynamics.ends(inner, energy, flatten)
         stepped = self.dynamics.flight(inner, gradient, there)
-        jumped = Flight(inner.velocity, inner.velocity, -state.log_volume.astype(stepped.rise.dtype))
+        # A jump does not use the gradient at its end, but the next step does: where it is NaN, so is the rise.
+        rise = jnp.where(jnp.isnan(stepped.rise), stepped.rise, -state.log_volume.astype(stepped.rise.dtype))
+        jumped = Flight(inner.velocity, inner.velocity, rise)
         flight = jax.tree.map(lambda a, b: jnp.where(state.jumping, a, b), jumped, stepped)
         after, info = self.dynamics.decide(inputs.inner, inner, gradient, here, there, flight)
         landed = state.landed + jnp.where(state.jumping, after.accepted - inner.accepted, 0)

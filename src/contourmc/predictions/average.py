@@ -34,6 +34,9 @@ class Average(HoldsArrays, ABC):
     def add(self, sums: Any, info: Info, position: Position, state: Any) -> Any:
         """The sums with one more draw, from its info (energy and log weight), position, and the target's state."""
 
+    def check_start(self, position: Position, state: Any) -> None:
+        """Raise if the average cannot be made of a position where a run starts; for most, nothing is wrong there."""
+
     @abstractmethod
     def finish(self, sums: Any, comparable_weights: bool = False) -> Any:
         """The result, from sums stacked along a leading chain axis.
@@ -43,7 +46,7 @@ class Average(HoldsArrays, ABC):
         """
 
     def over(self, samples: WeightedDraws) -> Any:
-        """The result over the stored draws of a finished run: the same as if the average had been given to the run."""
+        """The result over the stored draws of a finished run: the same as `run.average`, if it was given to the run."""
 
         def one_chain(draws: Any) -> Any:
             def body(sums: Any, draw: Any) -> tuple[Any, None]:

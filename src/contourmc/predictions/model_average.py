@@ -4,8 +4,8 @@ With weights w_k of the draws x_k, the prediction of a chain is the mixture Σ_k
 learnt their own θ count equally; where θ was fixed and the same for all, each counts by the sum of its weights. The
 average is made during the run (`sample(..., average=...)`), or from stored draws (`average.over(run)`).
 
-Where weights differ by orders of magnitude, as at a large ζ, the mixture is that of one model, and a run warns.
-`effective` tempers the weights, just so far that a stated share of the models counts (tempering.py).
+Where weights differ by orders of magnitude, as at a large ζ, that mixture is one model. So the weights are tempered,
+just so far that a stated share of the models counts: half of them, unless the user says otherwise (tempering.py).
 """
 
 from abc import abstractmethod
@@ -19,19 +19,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from contourmc._core.checks import require, require_count, require_finite, require_number
+from contourmc._core.checks import require, require_count, require_finite
 from contourmc._core.info import Info
 from contourmc._core.pytrees import Position
 from contourmc.draws.weighted import WeightedDraws
 from contourmc.predictions.average import Average, Weights, add_weight, no_weights
-from contourmc.predictions.prediction import Points, Prediction, warn_if_few_count
-from contourmc.predictions.tempering import POWERS, chain_shares, largest_power, share_that_counts
+from contourmc.predictions.prediction import Points, Prediction, warn_about
+from contourmc.predictions.tempering import POWERS, chain_shares, largest_power, required_share, share_that_counts
 
 
 class Sums(NamedTuple):
     """weights: of the draws so far.  means: running weighted means of predictions.  points: single draws.
 
-    With `effective`, weights and means have a leading axis of `POWERS`.
+    Unless the power of the weights is given, weights and means have a leading axis of `POWERS`.
     """
 
     weights: Weights
@@ -48,10 +48,11 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
     inputs, targets: the test set. Without targets, what the models predict is averaged, but how good that is, such as
         the accuracy, cannot be asked for.
     tempering: the power of the weights, w^tempering: 1 as they are, 0 all equal. A smaller power trades variance for
-        bias. None: 1, with a warning if fewer than half of the models count.
-    effective: the share of the models that must count, such as 0.5, (Σ w)² / Σ w² ≥ effective · models, in place of
-        `tempering`: the power is the largest of 1, ½, ¼ … at which they do, and 0 if there is none. It takes the memory
-        of 29 means, whatever the number of models.
+        bias.
+    effective: the share of the models that must count, (Σ w)² / Σ w² ≥ effective · models, in place of `tempering`: the
+        power is the largest of 1, ½, ¼ … at which they do, and 0 if there is none. 0.5 unless one of the two is given;
+        then a power below 1 comes with a warning, but for runs with a learning rate. It takes the memory of 29 means,
+        whatever the number of models.
     chunk: how many inputs are predicted at a time, to save memory; None: all at once. Each prediction must depend on
         its own input only, as with batch norm that uses the statistics of the training data.
     """
@@ -68,16 +69,7 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
 
     def __post_init__(self):
         require(callable(self.predict), "predict", self.predict, "give a function of parameters and inputs")
-        if self.tempering is not None:
-            remedy = "the power of the weights must be in [0, 1]"
-            require_number("tempering", self.tempering, remedy, positive=False)
-            require(self.tempering <= 1, "tempering", self.tempering, remedy)
-            remedy = "with a share of the models that must count, the power follows: leave one of the two out"
-            require(self.effective is None, "tempering", self.tempering, remedy)
-        if self.effective is not None:
-            remedy = "the share of the models that must count is in (0, 1], such as 0.5"
-            require_number("effective", self.effective, remedy, positive=True)
-            require(self.effective <= 1, "effective", self.effective, remedy)
+        required_share(self.tempering, self.effective)
         if self.chunk is not None:
             chunk = require_count("chunk", self.chunk, 1, "predict at least 1 input at a time, or None for all at once")
             object.__setattr__(self, "chunk", chunk)
@@ -108,30 +100,49 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         require(inputs is not None or targets is None, "targets", "an array without inputs", remedy)
         average = self if inputs is None else replace(self, inputs=inputs, targets=targets)
         result = Average.over(average, samples)
-        warn_if_few_count(result)
+        warn_about(result, samples.settings)
+        return result
+
+    def of_one_chain(self, sums: Sums) -> Any:
+        """The result from the sums of a single chain, in a loop of your own, such as one with Optax.
+
+        The sums begin as `average.init()`, and `average.add(sums, info, position, None)` adds a draw; in place of None
+        the state of a model that has one.
+
+        >>> average = cm.RegressionAverage(cm.GaussianLikelihood(line, noise=0.1).predict, x, y)
+        >>> number, index = jnp.array(0.0), jnp.array(0)
+        >>> info = cm.Info(energy=number, bin=index, multiplier=number, log_weight=number)
+        >>> average.of_one_chain(average.add(average.init(), info, jnp.array(2.0), None)).models
+        1
+        """
+        result = self.finish(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], sums))
+        warn_about(result, {})
         return result
 
     def init(self) -> Sums:
         worst = jnp.asarray(jnp.nan if self.targets is None else jnp.inf, jnp.result_type(float))
         sums = Sums(no_weights(), self.no_means(), Points(worst, worst, worst, worst))
-        if self.effective is None:
+        if self.tempering is not None:
             return sums
         weights, means = jax.tree.map(
             lambda leaf: jnp.broadcast_to(leaf, (len(POWERS), *leaf.shape)), (sums.weights, sums.means)
         )
         return Sums(weights, means, sums.points)
 
-    def add(self, sums: Sums, info: Info, position: Position, state: Any) -> Sums:
+    def predicted(self, position: Position, state: Any) -> Any:
+        """What the model at a position predicts for the inputs."""
         arguments = (position,) if state is None else (position, state)
-        predicted = in_chunks(partial(self.predict, *arguments), self.inputs, self.chunk)
+        return in_chunks(partial(self.predict, *arguments), self.inputs, self.chunk)
+
+    def add(self, sums: Sums, info: Info, position: Position, state: Any) -> Sums:
+        predicted = self.predicted(position, state)
 
         def add_at(power: Any, weights: Weights, means: dict[str, Array]) -> tuple[Weights, dict[str, Array], Any, Any]:
             weights, share = add_weight(weights, power * info.log_weight)
             return weights, *self.add_means(means, share, predicted)
 
-        if self.effective is None:
-            power = 1.0 if self.tempering is None else self.tempering
-            weights, means, error, nll = add_at(power, sums.weights, sums.means)
+        if self.tempering is not None:
+            weights, means, error, nll = add_at(self.tempering, sums.weights, sums.means)
         else:
             at_each = jax.vmap(add_at, out_axes=(0, 0, None, None))
             weights, means, error, nll = at_each(jnp.asarray(POWERS), sums.weights, sums.means)
@@ -154,11 +165,12 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         weights, means = sums.weights, sums.means
         models = int(np.ravel(weights.draws)[0])
         require(models > 0, "draws", 0, "no draw was kept: the run ended during burn-in")
+        required = required_share(self.tempering, self.effective)
         power = 1.0 if self.tempering is None else self.tempering
-        if self.effective is not None:
+        if required is not None:
             shares = chain_shares(np.asarray(weights.log_total), comparable_weights)
             counting = share_that_counts(np.asarray(weights.concentration, float), shares, models)
-            index = largest_power(counting, self.effective)
+            index = largest_power(counting, required)
             power, (weights, means) = POWERS[index], jax.tree.map(lambda leaf: leaf[:, index], (weights, means))
         means, points = jax.tree.map(lambda leaf: np.asarray(leaf, float), (means, sums.points))
         return self.result(

@@ -11,7 +11,7 @@ from contourmc._core.checks import require
 from contourmc.draws.exhibits.chart import Chart
 from contourmc.draws.exhibits.table import Table
 from contourmc.draws.stored import Stored
-from contourmc.predictions.tempering import share_that_counts
+from contourmc.predictions.tempering import share_that_counts, warn_tempered
 
 WORDS = {  # figures as a report names them
     "accuracy": "accuracy",
@@ -49,7 +49,7 @@ class Prediction(Stored):
     points: errors of single draws.
     shares: how much each chain counts; they sum to 1.
     tempering: the power of the weights that was used.
-    asked: whether that power, or how many models must count, was asked for.
+    asked: whether the user gave that power, or the share of the models that must count.
     """
 
     means: dict[str, np.ndarray]
@@ -82,14 +82,15 @@ class Prediction(Stored):
         """The share of the models of all chains that count, (Σ w)² / Σ w² by their number."""
         return float(share_that_counts(1 / self.effective_models, self.shares, self.models))
 
-    def warn_if_few_count(self) -> None:
-        """Warn if fewer than half of the models count, unless their weights are as somebody asked for."""
-        share, number = self.effective_share, self.models * len(self.shares)
-        if not self.asked and share < 0.5:
-            message = f"the model average is worth {share * number:.3g} of its {number} models, since their weights"
-            message += " differ so much. Give it `effective=0.5`, which tempers the weights just so far that half of"
-            message += " them count; or `tempering`, the power of the weights: 1 leaves them as they are"
-            warnings.warn(message, stacklevel=4)
+    def warn_if_tempered(self) -> None:
+        """Warn if the weights were tempered without being asked for."""
+        if not self.asked and self.tempering < 1:
+            warn_tempered(self.tempering, self.models * len(self.shares), stacklevel=4)
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with what the models predicted; empty if nothing is."""
+        return ""
 
     def over_chains(self, values: np.ndarray) -> np.ndarray:
         """The mean of something that each chain has, by their shares."""
@@ -124,6 +125,7 @@ class Prediction(Stored):
         figures = {WORDS.get(name, name): value for name, value in self.figures().items()}
         rows: list[tuple[str, int | float]] = [*figures.items(), ("models of a chain", self.models)]
         rows.append(("effective models of the worst chain", float(self.effective_models.min())))
+        rows.append(("power of the weights", self.tempering))
         note = "The best draw is chosen on the test set, and so is too optimistic." if figures else ""
         return [Table("predictions", ("figure", "value"), rows, note)]
 
@@ -136,8 +138,15 @@ class Prediction(Stored):
         return f"{type(self).__name__}({listed}; {models})"
 
 
-def warn_if_few_count(results: Any) -> None:
-    """Warn if fewer than half of the models of an average count; of a list of averages, of any."""
+def warn_about(results: Any, settings: dict[str, Any]) -> None:
+    """Warn if something is wrong with an average, or with one in a list; and if its weights were tempered without being
+    asked for.
+
+    settings: those of the run. One with a learning rate chooses the weights by itself, and nobody has to be warned.
+    """
     for result in results if isinstance(results, list) else [results]:
         if isinstance(result, Prediction):
-            result.warn_if_few_count()
+            if result.complaint:
+                warnings.warn(result.complaint, stacklevel=3)
+            if "learning_rate" not in settings:
+                result.warn_if_tempered()

@@ -1,4 +1,7 @@
-"""The model average of a regression: mean, variance, intervals, and how good they are."""
+"""The model average of a regression: mean, variance, intervals, and how good they are.
+
+A variance that is not above 0 counts as NaN, so that it shows in every mean in which it takes part.
+"""
 
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -10,11 +13,14 @@ from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
 from contourmc._core.checks import require
+from contourmc._core.pytrees import Position
 from contourmc.draws.exhibits.chart import Chart
 from contourmc.draws.exhibits.table import Table
 from contourmc.predictions.calibration import calibration_chart
 from contourmc.predictions.model_average import ModelAverage, updated_log_mean, updated_mean
 from contourmc.predictions.prediction import Prediction
+
+_REMEDY = "give positive ones, such as `jax.nn.softplus` or `jnp.exp` of an output"
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +34,7 @@ class RegressionPrediction(Prediction):
     @property
     def variance(self) -> Float[np.ndarray, " n"]:
         """Noise, plus how much the models disagree."""
+        self._require_variances()
         return self.over_chains(self.means["noise"]) + self.disagreement
 
     @property
@@ -43,6 +50,7 @@ class RegressionPrediction(Prediction):
     def nll(self) -> float:
         """Minus the mean log density of the mixture at the targets."""
         _ = self.known_truth
+        self._require_variances()
         with np.errstate(divide="ignore"):
             log_density = self.means["log_density"] + np.log(self.shares)[:, None]
         return float(-np.mean(np.logaddexp.reduce(log_density, axis=0)))
@@ -57,6 +65,7 @@ class RegressionPrediction(Prediction):
         """The share of targets in the central interval of the mixture itself; near `probability` if calibrated."""
         require(0 < probability < 1, "probability", probability, "give a number between 0 and 1")
         _ = self.known_truth
+        self._require_variances()
         return float(np.mean(np.abs(self.over_chains(self.means["below"]) - 0.5) < probability / 2))
 
     def calibration(self) -> tuple[Float[np.ndarray, " levels"], Float[np.ndarray, " levels"]]:
@@ -64,8 +73,18 @@ class RegressionPrediction(Prediction):
         nominal = np.linspace(0.005, 0.995, 199)
         return nominal, np.array([self.coverage(float(probability)) for probability in nominal])
 
+    @property
+    def complaint(self) -> str:
+        bad, inputs = int(np.isnan(self.means["noise"]).any(axis=0).sum()), self.means["noise"].shape[1]
+        what = f"`predict` gave variances that are not above 0, at {bad} of {inputs} inputs: {_REMEDY}"
+        return f"{what}. The average has no NLL, variances and intervals" if bad else ""
+
+    def _require_variances(self) -> None:
+        if self.complaint:
+            raise ValueError(self.complaint)
+
     def exhibits(self) -> list[Table | Chart]:
-        if self.truth is None:
+        if self.truth is None or self.complaint:
             return super().exhibits()
         nominal, observed = self.calibration()
         caption = f"Share of targets inside central intervals: {self.coverage(0.5):.1%} in those of 50%,"
@@ -79,7 +98,8 @@ class RegressionPrediction(Prediction):
     def figures(self) -> dict[str, float]:
         if self.truth is None:
             return {}
-        return dict(rmse=self.rmse, nll=self.nll, best_rmse=float(np.min(self.points.best_error)))
+        nll = {} if self.complaint else dict(nll=self.nll)
+        return dict(rmse=self.rmse, **nll, best_rmse=float(np.min(self.points.best_error)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +125,12 @@ class RegressionAverage(ModelAverage):
         require(len(shape) == 1 or column, "targets", f"an array of shape {shape}", "give one number for each input")
         object.__setattr__(self, "targets", jnp.ravel(self.targets))
 
+    def check_start(self, position: Position, state: Any) -> None:
+        predicted = self.predicted(position, state)
+        variance = predicted[1] if isinstance(predicted, tuple) else jnp.ones(1)  # `add_means` knows what is wrong
+        bad = int(np.sum(~(np.asarray(variance) > 0)))
+        require(bad == 0, "predict", f"a variance that is not above 0, at {bad} of {self.size} inputs", _REMEDY)
+
     def no_means(self) -> dict[str, Array]:
         zeros = jnp.zeros(self.size, jnp.result_type(float))
         means = dict(mean=zeros, spread=zeros, noise=zeros)
@@ -117,6 +143,7 @@ class RegressionAverage(ModelAverage):
         for name, values in (("mean", mean), ("variance", variance)):
             remedy = f"give a mean and a variance for each of the {self.size} targets"
             require(values.shape == (self.size,), "predict", f"a {name} of shape {values.shape}", remedy)
+        variance = jnp.where(variance > 0, variance, jnp.nan)
         away = mean - means["mean"]
         new = dict(
             mean=updated_mean(means["mean"], mean, share),

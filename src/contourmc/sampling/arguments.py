@@ -97,9 +97,18 @@ def starting_positions(target: Target, init: Any, keys: Array, per_chain: bool) 
     if init is None:
         starts = target.starts(_keys_of_starts(keys))
         require(starts is not None, "init", None, "give a position, or a function from a random key to one")
-        return starts
-    given = _given_positions(init, keys, per_chain)
+        return _not_half(starts)
+    given = _not_half(_given_positions(init, keys, per_chain))
     return given if target.view is None else _unconstrained(target.view, given)
+
+
+def _not_half(positions: Any) -> Any:
+    """Numbers of half precision as float32: in 8 or 11 bits, most of a step and its noise would be rounded away."""
+
+    def wide(leaf: Array) -> Array:
+        return leaf.astype(jnp.float32) if jnp.finfo(leaf.dtype).bits < 32 else leaf
+
+    return jax.tree.map(wide, positions)
 
 
 def _keys_of_starts(keys: Array) -> Array:

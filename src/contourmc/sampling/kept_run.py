@@ -26,7 +26,7 @@ from contourmc.targets.base import energies_at
 from contourmc.targets.streamed_posterior import StreamedPosterior
 from contourmc.targets.wrapped import innermost
 
-NEEDED = ("orbax.checkpoint", "zarr", "google_crc32c", "xarray", "h5netcdf", "filelock", "cloudpickle")
+NEEDED = ("zarr", "google_crc32c", "xarray", "h5netcdf", "filelock", "cloudpickle")
 
 
 def missing_packages() -> list[str]:
@@ -150,11 +150,13 @@ def identity_of(prepared: Prepared) -> Identity:
 
 
 def _structures(prepared: Prepared) -> list[Any]:
-    """Those of the pytrees in the state of the run that are the user's."""
-    target, average = prepared.target, prepared.average
+    """Those of the pytrees in the state of the run that are the user's, or may be, as a kernel's state is."""
+    target, average, kernel = prepared.target, prepared.average, prepared.kernel
     state = target.init()
     sums = None if average is None else jax.eval_shape(average.init)
-    return structures_of(shape_of_one(prepared.positions), state, target.drawn(state), sums)
+    position = shape_of_one(prepared.positions)
+    moving = None if kernel is None else jax.eval_shape(kernel.init, position)
+    return structures_of(moving, position, state, target.drawn(state), sums)
 
 
 def _probe(prepared: Prepared) -> Any:

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from contourmc._core.checks import require, require_count, require_seed
 from contourmc._core.describe import describe
-from contourmc._core.pytrees import Position, shape_of_one, stack
+from contourmc._core.pytrees import Position, shape_of_one, stack, unstack
 from contourmc.engine.kernel_run import KernelRun
 from contourmc.engine.length import Length
 from contourmc.engine.run import Run
@@ -23,7 +23,6 @@ from contourmc.sampling.arguments import as_averages, check_automatic, check_lis
 from contourmc.sampling.training import (
     check_learning_rate,
     choose_length,
-    training_average,
     training_kernel,
     training_target,
 )
@@ -111,7 +110,7 @@ def prepare(
     if trained:
         check_learning_rate(targets[0], learning_rate, kernel, partition, step_size)
         burn_in, thin = choose_length(learning_rate, steps, burn_in, thin)
-        targets, averages = [*map(training_target, targets)], [*map(training_average, averages)]
+        targets = [*map(training_target, targets)]
     remedy = "it belongs to the kernel: give it there, or give a learning_rate and no kernel"
     require(trained or temperature is None, "temperature", temperature, remedy)
     usual = 1 if trained else 4
@@ -149,6 +148,9 @@ def prepare(
     told |= {"per_chain_init": True} if per_chain_init else {}
     traced = [trace_target(each, one) for each in targets]
     drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
+    for i, each in enumerate(averages):
+        seen_start = unstack(positions, i) if seen is None else seen.constrain(unstack(positions, i))
+        each.check_start(seen_start, traced[i].drawn(traced[i].init()))
     added = [trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn) for each in averages]
     return Prepared(
         target=stack("target", traced) if per_chain else traced[0],

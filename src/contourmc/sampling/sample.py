@@ -54,7 +54,8 @@ def sample(
     init: the position where all chains start; or a function from a JAX random key to one, such as `Box(low, high)`; or,
         with `per_chain_init`, positions stacked along a leading chain axis. Of a target with its own coordinates, as
         from `transformed`, a position in these. It is not needed for a target with its own starts, as from
-        `from_numpyro`.
+        `from_numpyro`. Numbers of half precision, such as bfloat16, are sampled and returned as float32, which is also
+        what the target gets.
     kernel: how to move, for example `csgld(...)`. Without one the run tunes itself: a pilot of at most a tenth of
         the steps finds step size, scales and energy partition, the chains learn θ together, and then
         sample with all of it fixed. See docs/tuning.md.

@@ -1,7 +1,7 @@
 """Runs by a learning rate, as a training script has it: the kernel and the length that follow from it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,13 +13,10 @@ from contourmc.flattening.following import Following
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import csghmc
 from contourmc.kernels.schedules import CyclicCosine, Schedule
-from contourmc.predictions.average import Average
-from contourmc.predictions.model_average import ModelAverage
 from contourmc.targets.base import Target
 from contourmc.targets.minibatch import MiniBatchTarget
 
 TEMPERATURE = 0.01  # colder than the posterior, whose prior is rarely meant (docs/networks.md)
-EFFECTIVE = 0.5  # of the models must count
 LEAST = 2 * Following.smoothing  # steps before the flattening begins
 BURN_IN = 0.4  # of the steps, unless the learning rate goes in cycles
 TRIALS, TRIAL_STEPS = 30, 1000  # of smaller learning rates, after one that diverged
@@ -84,13 +81,6 @@ def training_kernel(
 def training_target(target: Target) -> Target:
     """Flattened by the data, unless the user said otherwise."""
     return target.by_data() if isinstance(target, MiniBatchTarget) else target
-
-
-def training_average(average: Average) -> Average:
-    """With weights of which enough count, unless the user said otherwise."""
-    if not isinstance(average, ModelAverage) or average.tempering is not None or average.effective is not None:
-        return average
-    return replace(average, effective=EFFECTIVE)
 
 
 def diverged(error: DivergenceError, begin: Callable[..., Run], learning_rate: Schedule, step: int) -> DivergenceError:

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from contourmc import __version__
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.samples import Samples
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import csgld
@@ -17,6 +18,7 @@ from contourmc.kernels.sgld import sgld
 from contourmc.problems import GaussianMixture
 from contourmc.sampling.sample import sample
 from contourmc.studies.base import complete
+from contourmc.studies.report import write_figure
 from contourmc.targets.energies import NoisyEnergy
 
 # The paper does not say where the partition begins, nor which scheme it used for the mixture. The lowest energy is
@@ -61,7 +63,7 @@ def _write(runs: dict[str, Samples], problem: GaussianMixture, file: Path, inter
     """Write the results of the runs; returns them."""
     results: dict[str, Any] = {name: measure(run, problem) for name, run in runs.items()}
     results |= {"settings": {name: run.settings for name, run in runs.items()}, "interrupted": interrupted}
-    file.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    write_whole(file, json.dumps(results, indent=2) + "\n")
     return results
 
 
@@ -137,5 +139,5 @@ def _figure(runs: dict[str, Samples], problem: GaussianMixture, file: Path) -> N
         axes[1, 1].set_ylim(top=300)  # room for the legend
         axes[1, 1].legend(frameon=False, loc="upper right")
         plots.plot_trace(run, ax=axes[1, 2])
-        figure.savefig(file, dpi=110)
+        write_figure(figure, file, dpi=110)
     plt.close(figure)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contourmc.draws.whole_file import write_whole
+from contourmc._core.whole_file import write_whole
 
 
 class KeptParts:
@@ -25,8 +25,7 @@ class KeptParts:
             if found["settings"] == wanted:
                 return found["part"]
         part = make()
-        content = json.dumps({"settings": wanted, "part": part}).encode()
-        write_whole(file, lambda opened: opened.write(content))
+        write_whole(file, json.dumps({"settings": wanted, "part": part}))
         return part
 
     def clear(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from contourmc._core.whole_file import write_whole
 from contourmc.studies.base import Claim, Outcome
 from contourmc.studies.catalogue import SIMULATIONS, UCI
 from contourmc.studies.cifar import agreement
@@ -57,7 +58,7 @@ def write_page(records: Path, page: Path) -> list[Path]:
     for result in found:
         for name, drawing in result.outcome.figures.items():
             files += save(drawing.draw(), records / FIGURES / name, kinds=("png",), dpi=80)
-    page.write_text(page_text(found, Path(os.path.relpath(records / FIGURES, page.parent))), encoding="utf-8")
+    write_whole(page, page_text(found, Path(os.path.relpath(records / FIGURES, page.parent))))
     return [page, *files]
 
 

@@ -3,11 +3,13 @@
 import json
 import platform
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 
+from contourmc._core.whole_file import write_whole
 from contourmc.studies.base import Claim, Options, Outcome, Record, Study
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def is_conclusive(study: Study, made: Record) -> bool:
 
 def write_record(record: Record, file: Path) -> None:
     """Write a record as JSON with every list of numbers on one line."""
-    file.write_text("".join(_lines(record, 0)) + "\n", encoding="utf-8")
+    write_whole(file, "".join(_lines(record, 0)) + "\n")
 
 
 def _lines(value: Any, depth: int) -> Iterator[str]:
@@ -70,7 +72,7 @@ def read_record(file: Path) -> Record:
 def write_report(study: Study, record: Record, outcome: Outcome, out: Path) -> list[Path]:
     """Write report.md and every figure as PNG and PDF; returns the files."""
     file = out / "report.md"
-    file.write_text(_report(study, record["about"], outcome), encoding="utf-8")
+    write_whole(file, _report(study, record["about"], outcome))
     return [file, *(one for name, drawing in outcome.figures.items() for one in save(drawing.draw(), out / name))]
 
 
@@ -80,9 +82,16 @@ def save(figure: "Figure", stem: Path, kinds: tuple[str, ...] = ("png", "pdf"), 
 
     files = [stem.with_suffix(f".{kind}") for kind in kinds]
     for file in files:
-        figure.savefig(file, dpi=dpi)
+        write_figure(figure, file, dpi)
     plt.close(figure)
     return files
+
+
+def write_figure(figure: "Figure", file: Path, dpi: int) -> None:
+    """Write a figure to a file, whose ending says in which format."""
+    content = BytesIO()
+    figure.savefig(content, dpi=dpi, format=file.suffix[1:])
+    write_whole(file, content.getvalue())
 
 
 def row(claim: Claim, *, conclusive: bool) -> tuple[str, str, str, str]:

@@ -21,6 +21,13 @@ from contourmc.targets.view import View
 
 Result = TypeVar("Result")
 
+# What to do about a gradient that is NaN where the energy is finite.
+NAN_GRADIENT_CURE = (
+    "jnp.where(x > 0, jnp.sqrt(x), 0.0) is such an energy: for x < 0 its gradient is 0 · NaN. Give the inner function"
+    " an argument that it can take, as in jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0); or, if no draw"
+    " should lie there, return jnp.inf"
+)
+
 
 class Target(HoldsArrays, ABC):
     """An energy and its gradient, evaluated together, once a step.
@@ -134,7 +141,7 @@ def check_starts(target: Target, positions: Position, *, per_chain: bool = False
     for chain in np.flatnonzero(~smooth):
         at = f"a start of chain {chain} where the gradient is not finite"
         remedy = "start elsewhere, or check the energy: the derivatives of √|x|, |x|**0.5 or jnp.linalg.norm fail at 0"
-        require(False, "init", at, remedy)
+        require(False, "init", at, f"{remedy}; where a gradient is NaN, {NAN_GRADIENT_CURE}")
 
 
 def energies_at(target: Target, positions: Position, *, per_chain: bool) -> np.ndarray:

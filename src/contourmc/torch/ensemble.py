@@ -2,24 +2,25 @@
 
 With weights w_k of the draws x_k, the prediction is Σ_k w_k f(x_k) / Σ_k w_k. Weights are kept as logarithms, and the
 mean is updated by the share of each draw, f̄ ← f̄ + (w_k / Σ w)·(f − f̄): no weight over- or underflows.
+
+They are tempered as those of a `ModelAverage` are, just so far that half of the draws count (predictions/tempering.py).
 """
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
-import jax
 import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
+from jaxtyping import Float
 
-from contourmc._core.checks import require, require_count, require_number
-from contourmc._core.generated import host_function
-from contourmc.predictions.average import Weights, add_weight
+from contourmc._core.checks import require, require_count
+from contourmc.draws.estimates import kish, normalise
+from contourmc.predictions.tempering import POWERS, power_of_one_chain, required_share, warn_tempered
 from contourmc.torch.sampler import Sampler
 
-_KEPT = "log_weights", "draws", "mean"
+_KEPT = "log_weights", "powers", "draws", "means"
 
 
 class Ensemble:
@@ -34,9 +35,12 @@ class Ensemble:
 
     model: the network that is being sampled.
     transform: from the model's outputs to what is averaged, such as probabilities; None: the outputs themselves.
-    inputs: if given, the mean prediction for these inputs is updated with every draw, and no parameters are kept.
-    tempering: the power of the weights: 1 as they are, 0 all equal. At a large ζ few draws have any weight, as
-        `effective_models` shows.
+    inputs: if given, the mean prediction for these inputs is updated with every draw, and no parameters are kept. It
+        takes the memory of 29 such predictions unless `tempering` is given.
+    tempering: the power of the weights: 1 as they are, 0 all equal.
+    effective: the share of the draws that must count, (Σ w)² / Σ w² ≥ effective · draws, in place of `tempering`: the
+        power is the largest of 1, ½, ¼ … at which they do. 0.5 unless one of the two is given; then `predict` warns
+        of a power below 1.
     batch_size: how many inputs are predicted at a time; None: all at once.
     device: where draws are kept, such as "cpu"; None: where the model is.
 
@@ -54,21 +58,22 @@ class Ensemble:
         *,
         transform: Callable[[Any], Any] | None = None,
         inputs: Any = None,
-        tempering: float = 1.0,
+        tempering: float | None = None,
+        effective: float | None = None,
         batch_size: int | None = None,
         device: Any = None,
     ):
         require(isinstance(model, torch.nn.Module), "model", model, "give the torch.nn.Module that is sampled")
-        remedy = "the power of the weights must be in [0, 1]"
-        require_number("tempering", tempering, remedy, positive=False)
-        require(tempering <= 1, "tempering", tempering, remedy)
+        self._required = required_share(tempering, effective)
+        self._powers = POWERS if tempering is None else (tempering,)
+        self._asked = tempering is not None or effective is not None
         if batch_size is not None:
             batch_size = require_count("batch_size", batch_size, 1, "predict at least 1 input at a time")
-        self._model, self._transform, self._tempering = model, transform, tempering
+        self._model, self._transform = model, transform
         self._inputs, self._batch_size, self._device = inputs, batch_size, device
         self._log_weights: list[float] = []
         self._draws: list[dict[str, Any]] = []
-        self._mean: Any = None
+        self._means: Any = None  # at each of the powers
 
     def __len__(self) -> int:
         return len(self._log_weights)
@@ -81,18 +86,23 @@ class Ensemble:
         """
         if sampler is not None:
             require(isinstance(sampler, Sampler), "sampler", sampler, "give an optimiser of contourmc.torch")
+            given = {each for group in sampler.param_groups for each in group["params"]}
+            sampled = [each for each in self._model.parameters() if each in given]
+            remedy = "it samples no parameter of this ensemble's model: give Ensemble(…) the model that it samples"
+            require(bool(sampled), "sampler", type(sampler).__name__, remedy)
             require(loss is not None, "loss", loss, "give the loss at the present parameters: ensemble.add(opt, loss)")
             log_weight = sampler.weigh(loss)
         value = 0.0 if log_weight is None else float(log_weight)
         require(math.isfinite(value), "log_weight", value, "the logarithm of a weight must be finite")
-        self._log_weights.append(self._tempering * value)
+        self._log_weights.append(value)
         if self._inputs is None:
             state = self._model.state_dict()
             self._draws.append({name: self._copied(each) for name, each in state.items() if torch.is_tensor(each)})
         else:
-            share = float(self._weights[1][-1])
             predicted = self._predicted(dict(self._model.state_dict()), self._inputs)
-            self._mean = predicted if self._mean is None else self._mean + share * (predicted - self._mean)
+            means = torch.zeros_like(predicted) if self._means is None else self._means
+            shares = torch.tensor([normalise(power * self._log)[-1] for power in self._powers]).to(predicted)
+            self._means = means + shares.view(-1, *[1] * predicted.ndim) * (predicted - means)
 
     def predict(self, inputs: Any = None) -> Any:
         """The weighted mean of the draws' predictions, with the model in evaluation mode.
@@ -100,30 +110,43 @@ class Ensemble:
         inputs: where to predict; left out if the ensemble was made for certain inputs.
         """
         require(len(self) > 0, "draws", 0, "add draws before predicting: ensemble.add(opt, loss)")
-        if self._inputs is not None:
-            require(inputs is None, "inputs", "given", "this ensemble predicts only at the inputs it was made for")
-            return self._mean
-        require(inputs is not None, "inputs", None, "say where to predict: ensemble.predict(x)")
+        known = self._inputs is not None
+        remedy = "this ensemble predicts only at the inputs it was made for"
+        require(not known or inputs is None, "inputs", "given", remedy)
+        require(known or inputs is not None, "inputs", None, "say where to predict: ensemble.predict(x)")
+        if not self._asked and self.tempering < 1:
+            warn_tempered(self.tempering, len(self), stacklevel=2)
+        if known:
+            return self._means[self._chosen].clone()
         mean: Any = 0.0
-        for share, state in zip(self._weights[1], self._draws, strict=True):
-            if share > 0 or isinstance(mean, float):
-                mean = mean + float(share) * (self._predicted(state, inputs) - mean)
+        for weight, state in zip(self.weights.tolist(), self._draws, strict=True):
+            if weight > 0:
+                mean = mean + weight * self._predicted(state, inputs)
         return mean
 
     @property
     def log_weights(self) -> Any:
-        """The logarithms of the weights, tempered."""
+        """The logarithms of the weights, as they are and not tempered."""
         return torch.tensor(self._log_weights, dtype=torch.float64)
 
     @property
     def weights(self) -> Any:
-        """The weights, which sum to 1."""
-        return self.log_weights.softmax(0)
+        """The weights, tempered, which sum to 1."""
+        return torch.as_tensor(self._tempered)
+
+    @property
+    def tempering(self) -> float:
+        """The power of the weights: as given, or the largest at which enough of the draws count."""
+        return self._powers[self._chosen]
 
     @property
     def effective_models(self) -> float:
         """How many equally weighted draws the ensemble is worth, (Σ w)² / Σ w²."""
-        return 1 / float(self._weights[0].concentration) if len(self) else 0.0
+        return float(kish(self._tempered)) if len(self) else 0.0
+
+    def __repr__(self) -> str:
+        power = "" if self.tempering == 1 else f" (weights to the power of {self.tempering:.2g})"
+        return f"Ensemble({len(self)} models, worth {self.effective_models:.1f} equally weighted ones{power})"
 
     @property
     def states(self) -> list[dict[str, Any]]:
@@ -131,24 +154,31 @@ class Ensemble:
         return self._draws
 
     def state_dict(self) -> dict[str, Any]:
-        """The draws or the mean, and the weights."""
-        return dict(log_weights=list(self._log_weights), draws=list(self._draws), mean=self._mean)
+        """The draws or their mean predictions, and the weights."""
+        return dict(
+            log_weights=list(self._log_weights), powers=list(self._powers), draws=list(self._draws), means=self._means
+        )
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         require(set(state_dict) == set(_KEPT), "state_dict", sorted(state_dict), "give what state_dict() gave")
+        same = state_dict["means"] is None or tuple(state_dict["powers"]) == self._powers
+        remedy = "its means are tempered in another way: give the `tempering` or `effective` with which it was saved"
+        require(same, "state_dict", "an ensemble of mean predictions", remedy)
         self._log_weights, self._draws = list(state_dict["log_weights"]), list(state_dict["draws"])
-        self._mean = state_dict["mean"]
+        self._means = state_dict["means"]
 
     @property
-    def _weights(self) -> tuple[Weights, list[Any]]:
-        """What is known of all weights, and the share of each draw in the total when it came."""
-        nothing: list[Any] = [np.float32(-np.inf), np.float32(0), np.int32(0)]
-        weights, shares = Weights(*nothing), []
-        for value in self._log_weights:
-            *new, share = _adder()(*weights, np.float32(value))
-            weights = Weights(*new)
-            shares.append(share)
-        return weights, shares
+    def _log(self) -> Float[np.ndarray, " draws"]:
+        return np.array(self._log_weights)
+
+    @property
+    def _chosen(self) -> int:
+        """The index of the power of the weights."""
+        return 0 if self._required is None or not len(self) else power_of_one_chain(self._log, self._required)
+
+    @property
+    def _tempered(self) -> Float[np.ndarray, " draws"]:
+        return normalise(self.tempering * self._log) if len(self) else self._log
 
     def _copied(self, tensor: Any) -> Any:
         return tensor.detach().to(self._device, copy=True) if self._device else tensor.detach().clone()
@@ -159,7 +189,8 @@ class Ensemble:
             place = next(self._model.parameters()).device
             moved = {name: each.to(place) for name, each in state.items() if torch.is_tensor(each)}
             outputs = [torch.func.functional_call(self._model, moved, (part,)) for part in parts]
-            return torch.cat([each if self._transform is None else self._transform(each) for each in outputs])
+            whole = torch.cat([each if self._transform is None else self._transform(each) for each in outputs])
+            return whole.to(torch.promote_types(whole.dtype, torch.float32))  # a mean of many would lose small shares
 
 
 @contextmanager
@@ -172,13 +203,3 @@ def _evaluating(model: Any) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
-
-
-@cache
-def _adder() -> Callable[..., tuple[Any, ...]]:
-    """`add_weight` by NumPy, from the three numbers of `Weights` and a log weight."""
-    number, count = jax.ShapeDtypeStruct((), np.float32), jax.ShapeDtypeStruct((), np.int32)
-    return host_function(
-        lambda total, concentration, draws, value: add_weight(Weights(total, concentration, draws), value),
-        number, number, count, number,
-    )  # fmt: skip

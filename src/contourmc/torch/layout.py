@@ -1,4 +1,9 @@
-"""Where the parameters lie: one flat buffer for all numbers of a type, and views of it shaped like the parameters."""
+"""Where the parameters lie: one flat buffer for all numbers of a type, and views of it shaped like the parameters.
+
+Parameters of 16 bits would lose the noise: it is smaller than the distance between two of their numbers. Their sampler
+moves copies in float32, and gives the parameters the nearest numbers that they can hold. Stochastic rounding would keep
+the mean of a step, and add noise of its own that is larger than the sampler's.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,17 +20,32 @@ class Part:
 
     group: the number of the group.
     parameters: those that have a gradient.
-    kind: their type.
+    kind: the type in which they are moved, float32 at least.
+    positions: what is moved: the parameters themselves, or copies in this type.
     """
 
     def __init__(self, group: int, parameters: list[Any], begin: int):
-        self.group, self.parameters, self.kind = group, parameters, parameters[0].dtype
+        self.group, self.parameters, self.kind = group, parameters, moving_type(parameters[0].dtype)
+        self.copied = self.kind != parameters[0].dtype
+        self.positions = [each.detach().to(self.kind) for each in parameters] if self.copied else parameters
         self.begin, self._places = begin, []
         end = begin
         for each in parameters:
             self._places.append(end)
             end += -(-each.numel() // _ALIGNED) * _ALIGNED
         self.end = end
+
+    def follow(self) -> None:
+        """Take over what others have written into the parameters since they were given their positions."""
+        if self.copied:
+            for position, parameter in zip(self.positions, self.parameters, strict=True):
+                same = position.to(parameter.dtype) == parameter
+                position.copy_(torch.where(same, position, parameter.to(self.kind)))
+
+    def publish(self) -> None:
+        """Give the parameters their new positions."""
+        if self.copied:
+            foreach._foreach_copy_(self.parameters, self.positions)
 
     def slice(self, buffer: Any) -> Any:
         """The part of a buffer that belongs to these parameters."""
@@ -39,6 +59,11 @@ class Part:
             else buffer[place : place + each.numel()].view(each.shape)
             for place, each in zip(self._places, self.parameters, strict=True)
         ]
+
+
+def moving_type(kind: Any) -> Any:
+    """The type in which parameters of this type are moved."""
+    return kind if kind.itemsize >= torch.float32.itemsize else torch.float32
 
 
 def _dense(tensor: Any) -> bool:
@@ -57,15 +82,16 @@ class Layout:
         for number, group in enumerate(groups):
             with_gradient = [each for each in group["params"] if each.grad is not None]
             for kind in dict.fromkeys(each.dtype for each in with_gradient):
-                part = Part(number, [each for each in with_gradient if each.dtype == kind], sizes.get(kind, 0))
-                sizes[kind] = part.end
+                begin = sizes.get(moving_type(kind), 0)
+                part = Part(number, [each for each in with_gradient if each.dtype == kind], begin)
+                sizes[part.kind] = part.end
                 self.parts.append(part)
         self._sizes = sizes
         self._present = [each for part in self.parts for each in part.parameters]
         self._absent = [each for group in groups for each in group["params"] if each.grad is None]
 
     def buffers(self, device: Any) -> dict[Any, Any]:
-        """A buffer of zeros for each type."""
+        """A buffer of zeros for each type in which parameters are moved."""
         return {kind: torch.zeros(size, dtype=kind, device=device) for kind, size in self._sizes.items()}
 
     def fits(self) -> bool:

@@ -12,6 +12,9 @@ from contourmc.torch.sampler import Sampler
 def ensemble_callback(ensemble: Ensemble, *, begin: int = 0, every: int = 50) -> Any:
     """A callback of Lightning that adds the model to the ensemble, with its weight.
 
+    Where the Trainer accumulates gradients, it also gives the sampler the mean loss over the batches of a step: the
+    closures of Lightning know a share of the last batch's loss alone, and the sampler refuses that.
+
     begin: the steps of the optimiser before the first draw.
     every: the steps between two draws.
 
@@ -29,17 +32,22 @@ def ensemble_callback(ensemble: Ensemble, *, begin: int = 0, every: int = 50) ->
 
         def __init__(self):
             super().__init__()
-            self.ensemble, self._steps, self._loss = ensemble, 0, None
+            self.ensemble, self._steps = ensemble, 0
+            self._losses: list[Any] = []  # of the batches since the last step
 
         def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
-            self._loss = loss.detach() * getattr(trainer, "accumulate_grad_batches", 1)
+            self._losses.append(loss.detach() * trainer.accumulate_grad_batches)
 
         def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
             sampler = getattr(optimizer, "optimizer", optimizer)  # Lightning may wrap it
             if isinstance(sampler, Sampler):
+                loss = sum(self._losses) / len(self._losses) if self._losses else None
                 if self._steps >= begin and (self._steps - begin) % every == 0:
-                    ensemble.add(sampler, self._loss)
+                    ensemble.add(sampler, loss)
+                if trainer.accumulate_grad_batches > 1:
+                    sampler.take_loss(loss)
                 self._steps += 1
+            self._losses.clear()
 
         def state_dict(self) -> dict[str, Any]:
             return dict(steps=self._steps, ensemble=ensemble.state_dict())

@@ -5,14 +5,11 @@ from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
 
-from contourmc._core.checks import require
 from contourmc._core.operations import Library
 from contourmc._core.straight_line import Symbol
 from contourmc.torch.layout import Part, foreach
 from contourmc.torch.translation import Translation, used
 from contourmc.torch.vectors import Apply, Vector
-
-_SPARSE = "give dense gradients, such as those of Embedding(..., sparse=False)"
 
 
 class Motion:
@@ -37,7 +34,7 @@ class Motion:
         self._in_place = [symbol not in read for (symbol, _), read in zip(self._state, later, strict=True)]
         # What the present step has made or copied besides, and the lists of the user's tensors.
         self._made: dict[Symbol, Any] = {}
-        self._lists: dict[Symbol, Sequence[Any]] = {self._position: part.parameters}
+        self._lists: dict[Symbol, Sequence[Any]] = {self._position: part.positions}
         self._decayed = False
 
     def views(self, name: str) -> list[Any]:
@@ -51,9 +48,7 @@ class Motion:
             but may lie on the device, where nobody looks.
         """
         self._decayed = decayed
-        gradients = [each.grad for each in self.part.parameters]
-        require(not any(each.is_sparse for each in gradients), "gradient", "a sparse tensor", _SPARSE)
-        self._lists[self._gradient] = gradients
+        self._lists[self._gradient] = [each.grad for each in self.part.parameters]
         for step in self._translation.vector_steps:
             self._made[step.output] = (
                 self._apply(step, numbers) if isinstance(step, Apply) else self._sum(None, step.vector, numbers)
@@ -70,7 +65,8 @@ class Motion:
             if not in_place:
                 self._flat[symbol].copy_(value)
         if self._mover is not None:
-            foreach._foreach_add_(self.part.parameters, self._views[self._mover])
+            foreach._foreach_add_(self.part.positions, self._views[self._mover])
+        self.part.publish()
         self._made.clear()
 
     def _move(self, added: Vector, numbers: Sequence[Any]) -> None:
@@ -81,14 +77,14 @@ class Motion:
         if all(lists) and all(isinstance(number, float) for number in known):
             for (symbol, _), number in zip(terms, known, strict=True):
                 if number and symbol is self._position:  # before anything is added to it
-                    foreach._foreach_mul_(self.part.parameters, 1 + number)
+                    foreach._foreach_mul_(self.part.positions, 1 + number)
             for (symbol, _), tensors, number in zip(terms, lists, known, strict=True):
                 if number and symbol is not self._position:
-                    foreach._foreach_add_(self.part.parameters, tensors, alpha=number)
+                    foreach._foreach_add_(self.part.positions, tensors, alpha=number)
         else:
             total, views = self._copy("moved")
             total.copy_(self._sum(None, added, numbers))
-            foreach._foreach_add_(self.part.parameters, views)
+            foreach._foreach_add_(self.part.positions, views)
 
     def _counted(self, vector: Vector) -> list[tuple[Symbol, Any]]:
         """The terms of a sum, without weight decay if there is none."""
@@ -98,8 +94,7 @@ class Motion:
         """The sum: in place of the target, which may be one of its vectors, or in a new tensor."""
         places, own, views = self._translation.numbers, None, None
         if target is None:
-            first = self.part.parameters[0]
-            total = torch.zeros(self.part.end - self.part.begin, dtype=first.dtype, device=first.device)
+            total = self._zeros(self.part.end - self.part.begin)
         else:
             total, views = self._flat[target], self._views[target]
             own = next((numbers[places[number]] for symbol, number in vector.terms if symbol is target), 0.0)
@@ -135,7 +130,9 @@ class Motion:
     def _copy(self, key: Any) -> tuple[Any, list[Any]]:
         """A flat buffer with views, made when it is first needed."""
         if key not in self._copies:
-            first = self.part.parameters[0]
-            whole = torch.zeros(self.part.end, dtype=first.dtype, device=first.device)
+            whole = self._zeros(self.part.end)
             self._copies[key] = self.part.slice(whole), self.part.views(whole)
         return self._copies[key]
+
+    def _zeros(self, size: int) -> Any:
+        return torch.zeros(size, dtype=self.part.kind, device=self.part.parameters[0].device)

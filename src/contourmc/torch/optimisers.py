@@ -37,7 +37,7 @@ class SGLD(Sampler):
         data_size: int,
         temperature: Schedule = 1.0,
         weight_decay: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         super().__init__(
             params,
@@ -74,7 +74,7 @@ class SGHMC(Sampler):
         temperature: Schedule = 1.0,
         momentum: float = 0.9,
         weight_decay: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         super().__init__(
             params,
@@ -119,7 +119,7 @@ class CSGLD(Sampler):
         rule: RuleOrName = "original",
         weights: Weights = "continuous",
         theta: Sequence[float] | np.ndarray | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         super().__init__(
             params,
@@ -164,7 +164,7 @@ class CSGHMC(Sampler):
         rule: RuleOrName = "original",
         weights: Weights = "continuous",
         theta: Sequence[float] | np.ndarray | None = None,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         super().__init__(
             params,

@@ -1,6 +1,8 @@
 """Any kernel as an optimiser of PyTorch."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -9,15 +11,32 @@ import torch  # pyright: ignore[reportMissingImports]
 from contourmc._core.checks import require, require_count, require_number
 from contourmc._core.info import Info
 from contourmc._core.operations import HOST
+from contourmc.checkpoints.identity import differences
 from contourmc.kernels.base import Kernel
+from contourmc.torch import ranks
 from contourmc.torch.device_operations import device_library
-from contourmc.torch.layout import Layout, foreach
+from contourmc.torch.layout import Layout, Part, foreach, moving_type
 from contourmc.torch.motion import Motion
 from contourmc.torch.noise import noise_source
-from contourmc.torch.translation import check_kernel, translate
+from contourmc.torch.translation import check_kernel, settings_of, translate
 from contourmc.torch.watch import LossWatch, require_finite_loss
 
+_POSITION = "position"  # of a parameter of 16 bits, in float32, among what PyTorch stores for it
 SETTLE_EVERY = 100  # steps between two removals of rounding errors from θ
+# Settings that a group cannot have of its own: one energy, one θ and one chain belong to all parameters.
+_WHOLE = frozenset(
+    ("kernel", "step_size", "data_size", "temperature", "momentum", "partition", "zeta", "omega", "scheme", "rule",
+     "weights", "theta", "seed")
+)  # fmt: skip
+_SPARSE = "give dense gradients, such as those of Embedding(..., sparse=False)"
+_BACKWARD = (
+    "the loss is finite, so the backward pass makes it, as that of sqrt does at 0; "
+    "torch.autograd.set_detect_anomaly(True) names the operation"
+)
+_ACCUMULATED = (
+    "add contourmc.torch.ensemble_callback(...) to the callbacks of the Trainer: the sampler needs the mean loss over "
+    "the batches, and Lightning gives it a share of the last one's"
+)
 _LOSS = "give the mean loss of the batch, a tensor with one number: opt.step(loss), or a closure that returns it"
 
 
@@ -34,13 +53,15 @@ class Sampler(torch.optim.Optimizer):
     where N is the size of the data and the weight decay λ a Gaussian prior of precision N·λ. It is this whole energy,
     prior included, whose bins a contour kernel learns. At temperature 0, SGHMC is SGD with momentum.
 
-    Parameters without a gradient stay where they are, as with every optimiser of PyTorch.
+    Parameters without a gradient stay where they are, as with every optimiser of PyTorch. Where `torch.distributed` is
+    initialised, all ranks draw one chain: give each the mean loss of its own part of the batch.
 
     lr: the learning rate on the mean loss; every group may have its own, and schedulers may change it.
     kernel: a kernel, whose step size is replaced by lr/N; or a function that makes one from a step size.
     data_size: N, the number of observations in the training set.
     weight_decay: λ; every group may have its own.
-    seed: of the noise.
+    seed: of the noise. None: it is drawn from PyTorch's generator, so that `torch.manual_seed` decides it, and no two
+        samplers have the same noise.
 
     >>> import torch, contourmc.torch
     >>> net, inputs = torch.nn.Linear(2, 1), torch.ones(8, 2)
@@ -59,11 +80,11 @@ class Sampler(torch.optim.Optimizer):
         *,
         data_size: int,
         weight_decay: float = 0.0,
-        seed: int = 0,
+        seed: int | None = None,
     ):
         remedy = "give the number of observations in the training set, such as len(train)"
         self.data_size = require_count("data_size", data_size, 1, remedy)
-        _check_group(lr, weight_decay)
+        _check_numbers(lr, weight_decay)
         self.kernel = kernel if isinstance(kernel, Kernel) else kernel(float(lr) / self.data_size)
         check_kernel(self.kernel)
         self._layout: Layout | None = None
@@ -80,8 +101,11 @@ class Sampler(torch.optim.Optimizer):
             if name not in self._vectors
         }
         self._steps, self._info = 0, None
-        self._noise = noise_source(seed, self._device)
+        # A seed that was drawn stands until the ranks of a distributed run agree on one.
+        self._drawn = int(torch.randint(2**63 - 1, (), device="cpu")) if seed is None else None
+        self._noise = noise_source(self._drawn if seed is None else seed, self._device)
         self._noise_buffers: list[Any] = []
+        self._compared, self._mean_loss = False, None
         self._motions: list[Motion] = []
 
     def _computes_on_host(self) -> bool:
@@ -91,9 +115,11 @@ class Sampler(torch.optim.Optimizer):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         super().add_param_group(param_group)
         group = self.param_groups[-1]
-        _check_group(group["lr"], group["weight_decay"])
+        _check_names(group)
+        _check_numbers(group["lr"], group["weight_decay"])
         device = self.param_groups[0]["params"][0].device
         for each in group["params"]:
+            ranks.require_whole(each)
             require(each.is_floating_point(), "params", str(each.dtype), "give parameters of real numbers")
             require(each.device == device, "params", str(each.device), f"all parameters must be on {device}, as θ is")
         self._layout = None
@@ -109,8 +135,16 @@ class Sampler(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
             require(loss is not None, "closure", "a function that returns nothing", "let it return the mean loss")
-        value = self._read(loss)
+            if self._mean_loss is None:
+                batches = _accumulated(closure)
+                require(batches == 1, "accumulate_grad_batches", batches, _ACCUMULATED)
+        mean, self._mean_loss = loss if self._mean_loss is None else self._mean_loss, None
+        for group in self.param_groups:
+            _check_names(group)
+        given = self._read(mean)
         layout = self._prepared()
+        self._check_gradients(layout)
+        value = self._agreed(given, layout)
         translation, count, names = self._translation, len(Info._fields), list(self._shared)
         with np.errstate(all="ignore"):
             results = translation.shared(
@@ -129,6 +163,13 @@ class Sampler(torch.optim.Optimizer):
             if self._steps % SETTLE_EVERY == 0:
                 self._shared = dict(zip(names, translation.settle(*self._shared.values()), strict=True))
         return loss
+
+    def take_loss(self, loss: Any) -> None:
+        """Let the next step take this mean loss, and not what its closure gives.
+
+        For closures that know a part of the loss alone, as Lightning's where gradients are accumulated.
+        """
+        self._mean_loss = loss
 
     def draw_noise(self, buffers: Sequence[Any]) -> None:
         """Fill these flat tensors, one for each type of parameters, with independent N(0, 1)."""
@@ -167,7 +208,8 @@ class Sampler(torch.optim.Optimizer):
     @torch.no_grad()
     def weigh(self, loss: Any) -> Any:
         """The log weight of the present parameters, where the mean loss is this; nothing moves or is learnt."""
-        value, layout = self._read(loss), self._prepared()
+        given, layout = self._read(loss), self._prepared()
+        value = self._agreed(given, layout, weighing=True)
         shared = map(_copied, self._shared.values())
         with np.errstate(all="ignore"):
             results = self._translation.shared(np.int32(self._steps + 1), value, self._penalty(layout), *shared)
@@ -182,21 +224,36 @@ class Sampler(torch.optim.Optimizer):
         """All that is needed to go on to the bit: θ, the visits of bins and the noise are under the key `sampler`."""
         self.check_losses()
         shared = {name: torch.as_tensor(_copied(value)) for name, value in self._shared.items()}
-        own = {"steps": self._steps, "state": shared, "noise": self._noise.state()}
+        settings = settings_of(self.kernel, self.data_size)
+        own = {"steps": self._steps, "state": shared, "noise": self._noise.state(), "settings": settings}
         return {**super().state_dict(), "sampler": own}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         require("sampler" in state_dict, "state_dict", sorted(state_dict), "give what a Sampler's state_dict() gave")
         own = state_dict["sampler"]
+        if "theta.levels" in self._shared and "settings" in own:  # version 0.2.0 did not store them
+            found = differences(own["settings"], settings_of(self.kernel, self.data_size))
+            remedy = "make the sampler with the settings of the state, for which its θ was learnt"
+            require(not found, "state_dict", "; ".join(found[:3]), remedy)
         shapes = [
             {name: tuple(np.shape(value)) for name, value in each.items()} for each in (own["state"], self._shared)
         ]
         require(shapes[0] == shapes[1], "state_dict", shapes[0], f"this sampler has {shapes[1]}: use the same settings")
         super().load_state_dict(state_dict)
+        self._widen(state_dict)
         self._shared = {name: self._taken(own["state"][name], value) for name, value in self._shared.items()}
         self._steps = int(own["steps"])
         self._noise.restore(own["noise"])
         self._layout = None  # the vectors of the state have to be taken over
+        self._compared, self._drawn = False, None
+
+    def _widen(self, state_dict: dict[str, Any]) -> None:
+        """Take over in full what PyTorch has cast to parameters of 16 bits."""
+        for group, own in zip(state_dict["param_groups"], self.param_groups, strict=True):
+            for number, parameter in zip(group["params"], own["params"], strict=True):
+                if moving_type(parameter.dtype) != parameter.dtype:
+                    for name, value in state_dict["state"].get(number, {}).items():
+                        self.state[parameter][name] = value.to(parameter.device, copy=True)
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a sampler cannot be copied or pickled: use its state_dict() and load_state_dict()")
@@ -227,34 +284,81 @@ class Sampler(torch.optim.Optimizer):
                 for part in layout.parts
             ]
             for motion in self._motions:
+                if motion.part.copied:
+                    self._restore(_POSITION, motion.part, motion.part.positions, None)
                 for name in self._vectors:
-                    self._restore(name, motion)
+                    start = self._translation.initial[name]
+                    self._restore(name.split(".")[-1], motion.part, motion.views(name), start)
             self._noise_buffers = list(buffers.get("noise", {}).values())
             self._layout = layout
+        for part in self._layout.parts:
+            part.follow()
         return self._layout
 
-    def _restore(self, name: str, motion: Motion) -> None:
-        """A vector of the state, as it was or as it begins, in its new place."""
-        initial, short = self._translation.initial[name], name.split(".")[-1]
-        for parameter, view in zip(motion.part.parameters, motion.views(name), strict=True):
-            start = parameter if initial is None else torch.full_like(view, float(initial))
-            view.copy_(self.state[parameter].get(short, start))
-            self.state[parameter][short] = view
+    def _restore(self, name: str, part: Part, places: Sequence[Any], initial: Any) -> None:
+        """What a step changes of each parameter, as it was or as it begins, in its new place.
+
+        initial: a number, or None for a copy of the parameter.
+        """
+        for parameter, place in zip(part.parameters, places, strict=True):
+            start = parameter if initial is None else torch.full_like(place, float(initial))
+            place.copy_(self.state[parameter].get(name, start))
+            self.state[parameter][name] = place
 
     def _read(self, loss: Any) -> Any:
-        """The loss as the translated code takes it."""
+        """The loss of this process, as a number of Python or on the device."""
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.is_floating_point():
             given = f"{loss.dtype} of shape {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else loss
             require(False, "loss", given, _LOSS)
-        if self._watch is None:
-            value = loss.item()
-            require_finite_loss(value)
-            return self._translation.number(value)
+        if self._on_host:
+            return loss.item()
         if loss.device != self._device:
             require(False, "loss", f"a tensor on {loss.device}", f"it must be on {self._device}, as the parameters")
-        value = loss.detach().reshape(()).float()
-        self._watch.add(value)
-        return value
+        return loss.detach().reshape(()).float()
+
+    def _agreed(self, loss: Any, layout: Layout, *, weighing: bool = False) -> Any:
+        """The loss as the translated code takes it: the mean over the ranks, if there are several."""
+        if ranks.are_several():
+            if not self._compared:
+                self._compare(layout)
+            own = torch.tensor(loss, dtype=torch.float64) if self._on_host else loss
+            mean = ranks.mean_loss(own, weighing=weighing, look=self._on_host or weighing)
+            loss = mean.item() if self._on_host else mean
+        if self._watch is not None:
+            self._watch.add(loss)
+            return loss
+        require_finite_loss(loss)
+        return self._translation.number(loss)
+
+    def _check_gradients(self, layout: Layout) -> None:
+        """Raise if a gradient is sparse, or holds NaN or infinity; on a GPU the loss that follows tells the latter."""
+        parameters = [each for part in layout.parts for each in part.parameters]
+        require(not any(each.grad.is_sparse for each in parameters), "gradient", "a sparse tensor", _SPARSE)
+        # One sum over all numbers takes a twentieth of looking at each; it may be infinite although they are finite.
+        if not self._on_host or math.isfinite(sum(each.grad.sum().item() for each in parameters)):
+            return
+        for number, group in enumerate(self.param_groups):
+            for i, each in enumerate(group["params"]):
+                bad = [] if each.grad is None else each.grad[~each.grad.isfinite()].tolist()
+                names = group.get("param_names")  # there if the sampler was given model.named_parameters()
+                name = repr(names[i]) if names else f"parameter {i} of group {number}, of shape {tuple(each.shape)}"
+                require(not bad, f"the gradient of {name}", (bad or [0.0])[0], _BACKWARD)
+
+    def _compare(self, layout: Layout) -> None:
+        """Raise unless this sampler is the same on all ranks; a seed that was drawn becomes that of the first rank."""
+        seed = ranks.seed_of_the_first(self._drawn or 0, self._device)
+        if self._drawn is not None and self._steps == 0:
+            self._noise = noise_source(seed, self._device)
+        noise, probe = noise_source(0, self._device), torch.empty(8, device=self._device)
+        noise.restore(self._noise.state())
+        noise.fill([probe])
+        parameters = [each for part in layout.parts for each in part.parameters]
+        vectors = [view for motion in self._motions for name in self._vectors for view in motion.views(name)]
+        vectors += [each for part in layout.parts for each in part.positions]
+        numbers = [torch.as_tensor(each, device=self._device) for each in (self._steps, *self._shared.values())]
+        held = dict(params=parameters, gradients=[each.grad for each in parameters])
+        ranks.require_replicas({**held, "seed": [probe], "state_dict": [*numbers, *vectors]})
+        self._compared = True
 
     def _penalty(self, layout: Layout) -> Any:
         """Σ λ/2·‖x‖² over the groups."""
@@ -262,13 +366,30 @@ class Sampler(torch.optim.Optimizer):
         for part in layout.parts:
             decay = self.param_groups[part.group]["weight_decay"]
             if decay:
-                norms = torch.stack(foreach._foreach_norm(part.parameters)).float()
+                norms = torch.stack(foreach._foreach_norm(part.positions)).float()
                 squares = norms.square_().sum().mul_(decay / 2)
                 total = total + (squares.item() if self._on_host else squares)
         return self._translation.number(total) if self._on_host else total
 
 
-def _check_group(lr: Any, weight_decay: Any) -> None:
+def _accumulated(closure: Any) -> int:
+    """Over how many batches Lightning accumulates gradients, whose closures are partial functions of the module."""
+    module = next(iter(getattr(closure, "args", ())), None)
+    with suppress(RuntimeError):  # a module that no Trainer fits
+        return getattr(getattr(module, "trainer", None), "accumulate_grad_batches", 1)
+    return 1
+
+
+def _check_names(group: dict[str, Any]) -> None:
+    """Raise if a group has a setting that only the whole sampler can have."""
+    if _WHOLE.isdisjoint(group):
+        return
+    name = min(_WHOLE & group.keys())
+    remedy = "a group may have its own lr and weight_decay; give this one to the sampler, for all parameters"
+    require(False, f"the param_group setting {name!r}", group[name], remedy)
+
+
+def _check_numbers(lr: Any, weight_decay: Any) -> None:
     require_number("lr", float(lr), "the learning rate must be above 0", positive=True)
     require_number("weight_decay", weight_decay, "the weight decay λ must be 0 or more", positive=False)
 

@@ -11,7 +11,7 @@ parameter group as arguments. The result is straight-line code of four kinds, by
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import jax
@@ -19,16 +19,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from contourmc._core.checks import require
-from contourmc._core.generated import generate, needed_instructions
+from contourmc._core.describe import describe
+from contourmc._core.generated import generate, host_function, needed_instructions
 from contourmc._core.operations import HOST, Library
 from contourmc._core.pytrees import named_leaves
 from contourmc._core.straight_line import Constant, Symbol
+from contourmc.checkpoints.identity import plain
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.dynamics import IncrementalDynamics
 from contourmc.kernels.flattened import FlattenedKernel
+from contourmc.kernels.schedules import evaluate
 from contourmc.torch.vectors import LENGTH, Apply, Sum, Vector, VectorCode, precision
 
 _GROUP, _DEVICE = 1, 2  # what a value depends on, besides the step
+_SOME = np.array([1, 8, 50, 300, 2_000, 15_000, 100_000], np.int32)  # steps at which schedules are compared
 _COUNT = jax.ShapeDtypeStruct((), np.int32)
 
 
@@ -88,6 +92,35 @@ def check_kernel(kernel: Any) -> None:
     require(not kernel.interacting, "shared", True, remedy)
     remedy = "give a number, and change the learning rate with a scheduler of PyTorch"
     require(not callable(moves.step_size), "step_size", moves.step_size, remedy)
+
+
+def settings_of(kernel: Any, data_size: int) -> dict[str, Any]:
+    """What a state belongs to, as plain data: the size of the data, and all settings but the step size, which is lr/N.
+
+    A function of the step stands as its values at a handful of steps.
+    """
+    parts = (kernel, kernel.dynamics) if isinstance(kernel, FlattenedKernel) else (kernel,)
+    kinds = {"kernel": type(kernel).__name__, "dynamics": type(parts[-1]).__name__}
+    found: dict[str, Any] = {**kinds, "data_size": data_size}
+    for part in parts:
+        for entry in fields(part):
+            value = getattr(part, entry.name)
+            if entry.name in part.schedules and callable(value) and not is_dataclass(value):
+                found[entry.name] = _values(value)
+            elif entry.name not in ("dynamics", "step_size"):
+                found[entry.name] = float(value) if _is_number(value) else plain(describe(value))
+    return found
+
+
+def _values(schedule: Callable[[Any], Any]) -> str:
+    """To six digits, which do not depend on how the function is written down."""
+    compute = host_function(lambda steps: evaluate(schedule, steps), jax.ShapeDtypeStruct(_SOME.shape, _SOME.dtype))
+    return ", ".join(f"{value:.6g}" for value in compute(_SOME)[0]) + f" at steps {', '.join(map(str, _SOME))}"
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is an array that holds one number."""
+    return isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0
 
 
 def translate(kernel: Any, data_size: int, library: Library = HOST) -> Translation:

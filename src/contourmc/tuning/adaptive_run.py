@@ -20,6 +20,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from contourmc._core.compiling import call_compiled
 from contourmc._core.processes import as_in_first
 from contourmc._core.pytrees import Position
 from contourmc.draws.basins import Basins
@@ -173,9 +174,13 @@ class AdaptiveRun(Run):
             run.keep_in(folder, state.relearnt)
 
     def flush(self) -> None:
-        run = self._now[1]
-        if run is not None:
-            run.flush()
+        state, run = self._now
+        if run is None:
+            return
+        # Not when sampling begins: the disk may be full then, and have room later.
+        if self._folder is not None and state.stage == SAMPLING and not run.store_name:
+            run.keep_in(self._folder, state.relearnt)
+        run.flush()
 
     def saved(self) -> SavedAdaptiveRun:
         state, run = self._now
@@ -220,6 +225,7 @@ class AdaptiveRun(Run):
             minima = Basins(found.minima, found.minimum_energies, found.scale, found.factor, seen)
         drawn = run.samples(on_disk=on_disk)
         assert drawn.flattening is not None
+        settings = drawn.settings | settings  # with what the kernel has found
         return replace(
             drawn, flattening=replace(drawn.flattening, automatic=self.follow), settings=settings, stage=stage,
             interrupted=unfinished, seconds=seconds + run.seconds, basins=minima,
@@ -270,7 +276,7 @@ class AdaptiveRun(Run):
         assert state.bins is not None
         old = state.bins.partition
         new = old.extended(below, above)
-        kernel_state = jax.vmap(lambda one: rebin(one, energies, old, new))(run.state.chains.state)
+        kernel_state = rebin(run.state.chains.state, energies, old, new)
         extension = Extension(state.spent + run.step, (old.low, old.high), (new.low, new.high))
         remaining = run.steps - run.step
         state = self._past(state, run)._replace(
@@ -284,7 +290,7 @@ class AdaptiveRun(Run):
     def _begin_learning(self, state: AdaptiveState) -> Now:
         """Start the chains where the pilot found it good to."""
         positions = self.starts if state.found is None else state.found.starts
-        kernel_state = _start_chains(self._kernel(state), positions)
+        kernel_state = call_compiled(_start_chains, self._kernel(state), positions)
         return self._learn(state, kernel_state, self.length.burn_in - state.spent)
 
     def _learn(self, state: AdaptiveState, kernel_state: ContourState, steps: int) -> Now:
@@ -298,8 +304,6 @@ class AdaptiveRun(Run):
         state = self._past(state, run)._replace(stage=SAMPLING, looks=0)
         steps = self.steps - state.spent
         new = self._start(state, kernel_state, steps, thin=self.length.thin, average=self.average)
-        if self._folder is not None:
-            new.keep_in(self._folder, state.relearnt)
         return self._onward(state._replace(look=0), new)
 
     def _start(
@@ -324,7 +328,6 @@ class AdaptiveRun(Run):
         return state._replace(spent=state.spent + run.step)
 
 
-@jax.jit
 def _start_chains(kernel: Contour, positions: Position) -> ContourState:
     """The states of chains at rest at stacked positions."""
     return jax.vmap(kernel.init)(positions)

@@ -25,7 +25,7 @@ from contourmc.kernels.adjusted import Adjusted
 from contourmc.kernels.dynamics import Dynamics
 from contourmc.kernels.langevin import Langevin
 from contourmc.kernels.scale import Factor
-from contourmc.targets.base import Target
+from contourmc.targets.base import NAN_GRADIENT_CURE, Target
 from contourmc.tuning.covariance import MOST_DENSE, measure
 from contourmc.tuning.walkers import Record, measured_scale, place, walk
 
@@ -37,6 +37,7 @@ TEMPERATURES = (2.0, 4.0, 8.0, 16.0, 32.0)
 COLD = 0.01
 WALKERS = 32
 CHUNKS = (2, 5, 10, 20, 50)  # steps
+UNDEFINED = 1e-3  # the share of gradients that are NaN from which on it is more than a point, as the tip of √|x| is
 CORRELATED = 9.0  # the condition number, in units of the widths, from which on their covariance pays
 
 
@@ -189,6 +190,10 @@ def advance(plan: PilotPlan, target: Target, key: PRNGKeyArray, state: PilotStat
     walkers, record = walk(target, dynamics, plan.chunk, state.walkers, key, state.step_size, chunk.temperature)
     energies = np.asarray(record.energies)
     seconds = time.perf_counter() - began
+    if chunk.role == "settle":
+        share = float(record.undefined)
+        found = f"a gradient that is NaN where the energy is finite, in {share:.2g} of the pilot's first steps"
+        require(share < UNDEFINED, "target", found, NAN_GRADIENT_CURE)
     remedy = "give a smaller step_size" if not plan.exact else "the energy seems to have no lowest value"
     require(bool(np.all(np.isfinite(energies))), "target", "an energy that is not finite in the pilot", remedy)
     state = state._replace(
@@ -218,13 +223,13 @@ def _settled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
     if state.log_steps:
         mean = np.mean(state.log_steps[-max(1, plan.settle // 4) :])
         state = state._replace(step_size=float(np.exp(mean)))
+    _require_landscape(np.concatenate(state.energies), record)  # first: on energies too coarse no step may be accepted
     remedy = (
         "every move was refused: give a smaller step size"
         if plan.given_step
         else "check the energy: no step is small enough"
     )
     require(state.acceptance > 0, "step_size", state.step_size, remedy)
-    _require_landscape(np.concatenate(state.energies), record)
     return state._replace(settled_acceptance=state.acceptance, visits=())
 
 

@@ -1,6 +1,6 @@
 """A partition that follows the energies the chains meet, and θ on its new bins."""
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from contourmc.flattening.partition import Partition
@@ -23,18 +23,18 @@ def bins_to_add(energies: np.ndarray, partition: Partition) -> tuple[int, int]:
     return below, partition.bins // 2 if crowded else 0
 
 
-def rebin(state: ContourState, energies: np.ndarray, old: Partition, new: Partition) -> ContourState:
-    """θ over more bins. Nothing was flattened in an end bin, so its θ is divided as its energies were visited."""
+def rebin(chains: ContourState, energies: np.ndarray, old: Partition, new: Partition) -> ContourState:
+    """θ of stacked chains over more bins. Nothing was flattened in an end bin: its θ is divided as its energies were
+    visited.
+
+    NumPy does it: JAX would compile a program for every number of bins, and keep it.
+    """
     below = round((old.low - new.low) / old.width)
     above = new.bins - old.bins - below
-    counts = np.bincount(np.asarray(new.index(energies)).ravel(), minlength=new.bins) + 0.5
+    counts = np.bincount(np.searchsorted(new.edges, energies.ravel()), minlength=new.bins) + 0.5
     lower, upper = counts[: below + 1], counts[new.bins - above - 1 :]
-    levels = state.theta.levels
-    theta = jnp.concatenate(
-        [
-            levels[0] + jnp.log(lower / lower.sum()).astype(levels.dtype),
-            levels[1:-1],
-            levels[-1] + jnp.log(upper / upper.sum()).astype(levels.dtype),
-        ]
-    )
-    return state._replace(theta=LogTheta(theta, state.theta.offset), visits=jnp.zeros(new.bins, state.visits.dtype))
+    levels = np.asarray(chains.theta.levels)
+    parts = levels[:, :1] + np.log(lower / lower.sum()), levels[:, 1:-1], levels[:, -1:] + np.log(upper / upper.sum())
+    theta = np.concatenate(parts, axis=1).astype(levels.dtype)
+    visits = np.zeros((len(levels), new.bins), chains.visits.dtype)
+    return chains._replace(theta=LogTheta(jax.device_put(theta), chains.theta.offset), visits=jax.device_put(visits))

@@ -1,6 +1,6 @@
 """What chains have learnt separately, brought together."""
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from contourmc.engine.kernel_run import KernelRun
@@ -19,8 +19,8 @@ def met(run: KernelRun) -> list[ContourState]:
 
     def meet(state: ContourState) -> ContourState:
         theta = state.theta
-        levels = jnp.asarray(np.broadcast_to(together, theta.levels.shape))
-        return state._replace(theta=LogTheta(levels, jnp.asarray(np.zeros(theta.offset.shape, levels.dtype))))
+        levels = jax.device_put(np.broadcast_to(together, theta.levels.shape))
+        return state._replace(theta=LogTheta(levels, jax.device_put(np.zeros(theta.offset.shape, levels.dtype))))
 
     return [meet(group.state) for group in groups]
 
@@ -35,7 +35,7 @@ def with_mean_theta(run: KernelRun) -> ContourState:
     mean = late.mean(axis=(0, 1))
     mean = (mean - np.logaddexp.reduce(mean)).astype(levels.dtype)
     theta = LogTheta(
-        jnp.asarray(np.broadcast_to(mean, levels.shape)), jnp.asarray(np.zeros(offset.shape, offset.dtype))
+        jax.device_put(np.broadcast_to(mean, levels.shape)), jax.device_put(np.zeros(offset.shape, offset.dtype))
     )
     visits = kernel_state.visits
-    return kernel_state._replace(theta=theta, visits=jnp.asarray(np.zeros(visits.shape, visits.dtype)))
+    return kernel_state._replace(theta=theta, visits=jax.device_put(np.zeros(visits.shape, visits.dtype)))

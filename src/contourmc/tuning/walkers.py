@@ -16,12 +16,14 @@ VISITS = 4  # points of a chunk of steps that are kept
 
 
 class Record(NamedTuple):
-    """A chunk of steps: energies (step, walker), the share of accepted proposals, the variances of x and ∇U, and some
-    of the points with the gradients there, each (walker, point, …).
+    """A chunk of steps: energies (step, walker), the share of accepted proposals, the share of steps that met a
+    gradient which is NaN where the energy is finite, the variances of x and ∇U, and some of the points with the
+    gradients there, each (walker, point, …).
     """
 
     energies: Float[Array, "steps walkers"]
     acceptance: Float[Array, ""]
+    undefined: Float[Array, ""]
     position_variance: Position
     gradient_variance: Position
     points: Position
@@ -68,18 +70,25 @@ def _walk(
             move_inputs, target_inputs = given
             energy, gradient = target.evaluate(target_inputs, state.position)
             new, info = dynamics.move(move_inputs, state, energy, gradient)
-            here = state.gradient if isinstance(inputs, AdjustedInputs) else gradient
-            return new, (info.energy, dynamics.draw(state), here)
+            if isinstance(inputs, AdjustedInputs):  # what matters is where a Metropolis test might have let them go
+                here, undefined = state.gradient, new.undefined - state.undefined
+            else:
+                unknown = [jnp.any(jnp.isnan(leaf)) for leaf in jax.tree.leaves(gradient)]
+                here, undefined = gradient, jnp.any(jnp.stack(unknown)) & jnp.isfinite(energy)
+            return new, (info.energy, dynamics.draw(state), here, undefined)
 
-        state, (energies, xs, gs) = jax.lax.scan(step, state, (inputs, noise))
+        state, (energies, xs, gs, undefined) = jax.lax.scan(step, state, (inputs, noise))
         some = partial(jax.tree.map, lambda leaf: leaf[:: -(-chunk // VISITS)])
-        return state, (energies, jax.tree.map(_variance, xs), jax.tree.map(_variance, gs), some(xs), some(gs))
+        variances = jax.tree.map(_variance, xs), jax.tree.map(_variance, gs)
+        return state, (energies, jnp.mean(undefined), *variances, some(xs), some(gs))
 
     before = getattr(states, "accepted", jnp.zeros(1))
-    states, (energies, x, g, points, gradients) = jax.vmap(walker)(jax.random.split(key, states.steps.shape[0]), states)
+    keys = jax.random.split(key, states.steps.shape[0])
+    states, (energies, undefined, x, g, points, gradients) = jax.vmap(walker)(keys, states)
     accepted = getattr(states, "accepted", jnp.full(1, chunk)) - before
     middle = partial(jax.tree.map, partial(jnp.median, axis=0))
-    return states, Record(energies.T, jnp.mean(accepted) / chunk, middle(x), middle(g), points, gradients)
+    acceptance = jnp.mean(accepted) / chunk
+    return states, Record(energies.T, acceptance, jnp.mean(undefined), middle(x), middle(g), points, gradients)
 
 
 def _variance(values: Array) -> Array:

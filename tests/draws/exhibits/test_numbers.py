@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from contourmc.draws.exhibits.chart import Axis, Chart, Layer
 from contourmc.draws.exhibits.numbers import Measured, digits_of, shown
 
 
@@ -42,19 +41,3 @@ def test_a_measured_number_is_the_number():
 )
 def test_digits_that_tell_numbers_apart(values, digits):
     assert digits_of(values) == digits
-
-
-def test_a_chart_far_from_zero_keeps_its_shape():
-    """Energies of large posteriors differ in their last digits only."""
-    y = 4.9e6 + np.arange(5.0)
-    chart = Chart("", "", Axis("x"), Axis("y"), [Layer("line", {"x": np.arange(5), "y": y}, "")])
-    (layer,) = chart.spec["layer"]
-    assert [row["y"] for row in layer["data"]["values"]] == y.tolist()
-    assert "format" not in layer["encoding"]["y"]["axis"]
-    assert layer["encoding"]["tooltip"][1]["format"] == ".11~g"
-
-
-def test_a_chart_leaves_out_what_is_not_finite():
-    columns = {"x": [1.0, 2.0, 3.0], "y": [np.nan, 5.0, np.inf]}
-    chart = Chart("", "", Axis("x"), Axis("y", log=True), [Layer("line", columns, "")])
-    assert chart.spec["layer"][0]["data"]["values"] == [{"x": 2.0, "y": 5.0}]

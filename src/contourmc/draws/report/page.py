@@ -7,58 +7,62 @@ from typing import Any
 
 from contourmc._core.extras import import_extra
 from contourmc._core.versions import version_of
-from contourmc.draws.exhibits.chart import CONFIG
+from contourmc._core.whole_file import write_whole
+from contourmc.draws.exhibits.drawing import draw
 from contourmc.draws.exhibits.numbers import counted, shown
 from contourmc.draws.report.distributions import distribution_sections
 from contourmc.draws.report.energies import energies_section
 from contourmc.draws.report.escaping import script_hash, script_json
 from contourmc.draws.report.estimates import estimates_section, modes_section
-from contourmc.draws.report.library import vega_script
 from contourmc.draws.report.origin import again_section, automatic_section, settings_section
 from contourmc.draws.report.predictions import predictions_section
 from contourmc.draws.report.section import Section
 from contourmc.draws.report.temperatures import temperatures_section
 from contourmc.draws.report.verdict import verdict_of
 from contourmc.draws.weighted import WeightedDraws
-from contourmc.draws.whole_file import write_whole
+
+WIDE, HALF, THIRD = 1060, 500, 350  # pixels of a chart
 
 
 def require_packages() -> None:
     """Raise an error that names what to install, before any work is done, if a page cannot be written."""
     import_extra("jinja2", "report")
-    import_extra("vl_convert", "report")
 
 
 def write_page(samples: WeightedDraws, file: Path, title: str, command: str = "") -> Path:
     """Write the page; an older one of the same name is replaced when the new one is complete."""
-    text = render(samples, title, command)
-    write_whole(file, lambda opened: opened.write(text.encode()))
+    write_whole(file, render(samples, title, command))
     return file
 
 
 def render(samples: WeightedDraws, title: str, command: str = "") -> str:
     """The page as HTML.
 
-    Jinja escapes every text in it. Only scripts whose hashes the page names may run, so that one that came in by a name
-    would not, and nothing is loaded from elsewhere.
+    Jinja escapes every text in it. Only the script whose hash the page names may run, so that one that came in by a
+    name would not, and nothing is loaded from elsewhere.
     """
     require_packages()
     jinja: Any = import_extra("jinja2", "report")
     templates = files("contourmc.draws.report") / "templates"
     environment = jinja.Environment(autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True)
     environment.filters["shown"] = shown
-    scripts = [vega_script(), (templates / "page.js").read_text(encoding="utf-8")]
-    sections = sections_of(samples, command)
-    charts = [chart.spec for section in sections for chart in section.charts]
+    script = (templates / "page.js").read_text(encoding="utf-8")
+    sections, markup = sections_of(samples, command), jinja.utils.markupsafe.Markup
+    drawings = [
+        draw(chart, WIDE if chart.wide else HALF if section.two else THIRD)
+        for section in sections
+        for chart in section.charts
+    ]
     return environment.from_string((templates / "page.html").read_text(encoding="utf-8")).render(
         title=title or _title(samples),
         verdict=verdict_of(samples),
         facts=_facts(samples),
         sections=sections,
-        charts=jinja.utils.markupsafe.Markup(script_json({"config": CONFIG, "charts": charts})),
-        style=jinja.utils.markupsafe.Markup((templates / "page.css").read_text(encoding="utf-8")),
-        scripts=[jinja.utils.markupsafe.Markup(script) for script in scripts],
-        hashes=" ".join(map(script_hash, scripts)),
+        drawings=[markup(drawing.svg) for drawing in drawings],
+        values=markup(script_json([drawing.values for drawing in drawings])),
+        style=markup((templates / "page.css").read_text(encoding="utf-8")),
+        script=markup(script),
+        hash=script_hash(script),
         version=version_of("contourmc"),
         today=date.today().isoformat(),
     )

@@ -24,3 +24,8 @@ class Section:
     charts: Sequence[Chart] = ()
     notes: Sequence[str] = ()
     code: str = ""
+
+    @property
+    def two(self) -> bool:
+        """Whether two charts stand side by side, and not three, besides those that are wide."""
+        return sum(not chart.wide for chart in self.charts) in (1, 2, 4)

@@ -51,7 +51,8 @@ def table_cells(records: list[Record]) -> Cells:
 
 def _plain(record: Record) -> bool:
     settings = record["settings"]
-    return settings.get("chains", 1) == 1 and not settings.get("held_out") and settings.get("learning_rate") is None
+    own = [settings.get(name) for name in ("learning_rate", "temperature")]
+    return settings.get("chains", 1) == 1 and not settings.get("held_out") and own == [None, None]
 
 
 def weighted_average(record: Record) -> dict[str, float] | None:

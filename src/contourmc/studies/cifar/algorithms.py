@@ -18,7 +18,7 @@ from contourmc.kernels.sghmc import momentum_sgd, sghmc
 from contourmc.studies.cifar.sets import ImageSet
 
 IMAGES, EPOCHS, BATCH_SIZE = 50_000, 1000, 1000
-MOMENTUM = 0.9
+MOMENTUM, TEMPERATURE = 0.9, 0.01
 CYCLE, WARM_UP = 50, 5  # epochs
 REPLICAS, HOTTER = 2, 10.0
 OMEGA = Polynomial(scale=10.0, power=0.75, offset=1000.0)
@@ -28,12 +28,14 @@ OMEGA = Polynomial(scale=10.0, power=0.75, offset=1000.0)
 class Length:
     """images: N, in an epoch.  epochs: of the run.  steps_per_epoch: how many batches that is.
     learning_rate: of the mean loss, where it is highest; None for that of the algorithm.
+    temperature: of sampling, where it is highest, for 50,000 images; None for that of the algorithm.
     """
 
     images: int
     epochs: int
     steps_per_epoch: int
     learning_rate: float | None = None
+    temperature: float | None = None
 
     @property
     def scale(self) -> float:
@@ -71,8 +73,13 @@ class Length:
         quarter = max(1, self.epochs * self.steps_per_epoch // 4)
         return ExponentialDecay(self.rate(0.1) * factor, 0.2, quarter, begin=quarter)
 
-    def temperature(self, annealed: bool) -> Schedule:
-        return self.decay(0.01 * self.scale, 0.0) if annealed else 0.01 * self.scale
+    @property
+    def hottest(self) -> float:
+        """The highest temperature, for the energy of these images: the one that was given, or the usual one."""
+        return (TEMPERATURE if self.temperature is None else self.temperature) * self.scale
+
+    def cooling(self, annealed: bool) -> Schedule:
+        return self.decay(self.hottest, 0.0) if annealed else self.hottest
 
 
 def _momentum_sgd(_: ImageSet, length: Length, annealed: bool) -> Kernel:
@@ -80,11 +87,11 @@ def _momentum_sgd(_: ImageSet, length: Length, annealed: bool) -> Kernel:
 
 
 def _sghmc(_: ImageSet, length: Length, annealed: bool) -> Kernel:
-    return sghmc(length.step_size(annealed), length.temperature(annealed), MOMENTUM)
+    return sghmc(length.step_size(annealed), length.cooling(annealed), MOMENTUM)
 
 
 def _csghmc(images: ImageSet, length: Length, annealed: bool) -> Kernel:
-    dynamics = sghmc(length.step_size(annealed), length.temperature(annealed), MOMENTUM)
+    dynamics = sghmc(length.step_size(annealed), length.cooling(annealed), MOMENTUM)
     partition = Partition(low=0.0, width=images.width * length.scale, bins=200)
     return contour(
         dynamics, partition, zeta=images.zeta, omega=OMEGA, scheme="left", rule=Biased(rho=1.0), weights="step"
@@ -92,12 +99,12 @@ def _csghmc(images: ImageSet, length: Length, annealed: bool) -> Kernel:
 
 
 def _cyclical(_: ImageSet, length: Length, annealed: bool) -> Kernel:
-    return sghmc(length.cyclic(CYCLE, 1 / length.images), length.temperature(annealed), MOMENTUM)
+    return sghmc(length.cyclic(CYCLE, 1 / length.images), length.cooling(annealed), MOMENTUM)
 
 
 def _fast_sghmc(_: ImageSet, length: Length, annealed: bool) -> Kernel:
     """At five times the step size: the best learning rate, 0.05, on training images that were held out."""
-    return sghmc(length.rate(0.05) / length.images, length.temperature(annealed), MOMENTUM)
+    return sghmc(length.rate(0.05) / length.images, length.cooling(annealed), MOMENTUM)
 
 
 def _replicas(images: ImageSet, length: Length, annealed: bool) -> Kernel:
@@ -105,14 +112,14 @@ def _replicas(images: ImageSet, length: Length, annealed: bool) -> Kernel:
 
     With a correction by the whole variance of the energies none would be; Deng et al. (2020) choose a part of it, too.
     """
-    size, cold = length.rate(0.05) / length.images, 0.01 * length.scale
+    size, cold = length.rate(0.05) / length.images, length.hottest
     difference = 1 / cold - 1 / (HOTTER * cold)
     replicas = sghmc(size, cold, MOMENTUM), sghmc(size, HOTTER * cold, MOMENTUM)
     return replica_exchange(*replicas, energy_variance=2 * images.width * length.scale / difference)
 
 
 def _stepwise(_: ImageSet, length: Length, annealed: bool) -> Kernel:
-    return sghmc(length.stepwise(1 / length.images), length.temperature(annealed), MOMENTUM)
+    return sghmc(length.stepwise(1 / length.images), length.cooling(annealed), MOMENTUM)
 
 
 def _cosine(_: ImageSet, length: Length, annealed: bool) -> Kernel:
@@ -129,6 +136,7 @@ class Algorithm:
     last: whether the last model alone counts.
     stepwise: whether the learning rate falls in steps, and many models of the last fifth are averaged.
     replicas: how many networks a chain moves.
+    noisy: whether steps have noise, so that there is a temperature.
     """
 
     title: str
@@ -138,25 +146,27 @@ class Algorithm:
     last: bool = False
     stepwise: bool = False
     replicas: int = 1
+    noisy: bool = True
 
     def how(self, images: ImageSet, length: Length) -> dict[str, Any]:
         """The kernel, or the learning rate, as `sample` takes them."""
         if self.make is not None:
             return {"kernel": self.make(images, length, self.annealed)}
-        return {"learning_rate": length.stepwise(1.0) if self.cycle is None else length.cyclic(self.cycle, 1.0)}
+        rate = length.stepwise(1.0) if self.cycle is None else length.cyclic(self.cycle, 1.0)
+        return {"learning_rate": rate} | ({} if length.temperature is None else {"temperature": length.hottest})
 
 
 ALGORITHMS = {
-    "m-sgd": Algorithm("M-SGD", _momentum_sgd, annealed=False),
+    "m-sgd": Algorithm("M-SGD", _momentum_sgd, annealed=False, noisy=False),
     "sghmc": Algorithm("SGHMC", _sghmc, annealed=False),
     "csghmc": Algorithm("CSGHMC", _csghmc, annealed=False),
-    "sam-sgd": Algorithm("saM-SGD", _momentum_sgd, annealed=True),
+    "sam-sgd": Algorithm("saM-SGD", _momentum_sgd, annealed=True, noisy=False),
     "sasghmc": Algorithm("saSGHMC", _sghmc, annealed=True),
     "sacsghmc": Algorithm("saCSGHMC", _csghmc, annealed=True),
     "cycsghmc": Algorithm("cycSGHMC", _cyclical, cycle=CYCLE),
     "automatic": Algorithm("automatic CSGHMC", None, cycle=CYCLE),
     "fast-sghmc": Algorithm("SGHMC, step × 5", _fast_sghmc),
-    "cosine": Algorithm("M-SGD, cosine", _cosine, last=True),
+    "cosine": Algorithm("M-SGD, cosine", _cosine, last=True, noisy=False),
     "resghmc": Algorithm("reSGHMC", _replicas, replicas=REPLICAS),
     "stepwise-sghmc": Algorithm("SGHMC, in steps", _stepwise, stepwise=True),
     "stepwise-automatic": Algorithm("automatic CSGHMC, in steps", None, stepwise=True),

@@ -25,7 +25,10 @@ def longest(records: list[Record]) -> list[list[Record]]:
 def _setting(record: Record) -> str:
     """What two runs that differ by their seed alone have in common."""
     settings = record["settings"]
-    names = ("algorithm", "epochs", "images", "batch_size", "depth", "precision", "chains", "held_out", "learning_rate")
+    names = (
+        "algorithm", "epochs", "images", "batch_size", "depth", "precision", "chains", "held_out", "learning_rate",
+        "temperature",
+    )  # fmt: skip
     earlier = {"chains": 1, "held_out": 0}  # what the first records do not say
     common = {name: settings.get(name, earlier.get(name)) for name in names}
     return json.dumps([common, kernel_of(record), unusual(settings), record["results"]["epochs"]], sort_keys=True)
@@ -38,6 +41,7 @@ def unusual(settings: dict[str, Any]) -> list[str]:
     words += [] if settings.get("chains", 1) == 1 else [f"{settings['chains']} chains"]
     words += [] if not settings.get("held_out") else [f"tested on {settings['held_out']:,} held out"]
     words += [] if settings.get("learning_rate") is None else [f"learning rate {settings['learning_rate']:g}"]
+    words += [] if settings.get("temperature") is None else [f"temperature {settings['temperature']:g}"]
     return words + [f"no {name}" for name, switch in settings["augmentation"].items() if switch is False]
 
 

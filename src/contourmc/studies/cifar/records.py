@@ -2,19 +2,46 @@
 
 import json
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import softmax
 
 from contourmc._core.checks import require
+from contourmc._core.whole_file import write_whole
 from contourmc.draws.estimates import kish, normalise
 from contourmc.draws.samples import Samples
-from contourmc.predictions.classification import ClassificationPrediction
+from contourmc.predictions.classification import ClassificationAverage, ClassificationPrediction
+from contourmc.predictions.model_average import updated_mean
 from contourmc.studies.cifar.algorithms import ALGORITHMS
 from contourmc.studies.cifar.sets import SETS, ImageSet, find_set
 
 Record = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LogitAverage(ClassificationAverage):
+    """The average of probabilities, and next to it the average of logits that Deng et al. (2022) report."""
+
+    def no_means(self) -> dict[str, Array]:
+        means = super().no_means()
+        return means | {"logits": jnp.zeros_like(means["probabilities"])}
+
+    def add_means(
+        self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
+    ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
+        new, error, nll = super().add_means(means, share, predicted)
+        return new | {"logits": updated_mean(means["logits"], predicted, share)}, error, nll
+
+
+def of_mean_logits(prediction: ClassificationPrediction) -> ClassificationPrediction:
+    """The prediction by the softmax of the mean logits over all draws of all chains."""
+    probabilities = softmax(prediction.over_chains(prediction.means["logits"]), axis=1)
+    return replace(prediction.chain(0), means={"probabilities": probabilities[None]})
 
 
 def figures(prediction: ClassificationPrediction) -> dict[str, float]:
@@ -35,6 +62,8 @@ def evaluation(epoch: int, point: dict[str, float], samples: Samples, before: li
     """
     average = None if samples.average is None else figures(samples.average)
     entry: Record = {"epoch": epoch, "point": point, "average": average}
+    if samples.average is not None and "logits" in samples.average.means:
+        entry["mean_logits"] = figures(of_mean_logits(samples.average))
     if samples.trajectory.visits is not None:
         visits = samples.trajectory.visits[0, -1].copy()
         for earlier in before:
@@ -50,6 +79,8 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
     """The best point so far, the average so far, and the path to them.
 
     interrupted: whether there are epochs to come, which is so until the last evaluation.
+    mean_logits: in place of mean probabilities, where they are averaged; and the best accuracy and the best NLL of all
+        evaluations, each chosen on the test set, as Deng et al. (2022) report them.
     energies, multipliers: the least and the largest of the kept draws, of which `draws` has every one.
     """
     best = max(history, key=lambda entry: entry["point"]["accuracy"])
@@ -62,6 +93,9 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
         "seconds": samples.seconds,
         "compile_seconds": samples.compile_seconds,
     }
+    if "mean_logits" in history[-1]:
+        found["mean_logits"] = history[-1]["mean_logits"]
+        found["best_mean_logits_on_the_test_set"] = best_mean_logits(history)
     found |= {name: samples.settings[name] for name in ("following", "swaps") if name in samples.settings}
     if samples.average is not None:
         reliability = dict(zip(("confidence", "accuracy", "share"), samples.average.reliability(), strict=True))
@@ -91,6 +125,16 @@ def results(images: ImageSet, samples: Samples, history: list[Record]) -> Record
     return found
 
 
+def best_mean_logits(history: list[Record]) -> Record:
+    """The best accuracy and the best NLL of the mean logits so far, each with the epoch after which it was so."""
+    there = [entry for entry in history if "mean_logits" in entry]
+    best = {
+        "accuracy": max(there, key=lambda entry: entry["mean_logits"]["accuracy"]),
+        "nll": min(there, key=lambda entry: entry["mean_logits"]["nll"]),
+    }
+    return {name: {"value": entry["mean_logits"][name], "epoch": entry["epoch"]} for name, entry in best.items()}
+
+
 def _log_theta(samples: Samples) -> list[float]:
     assert samples.theta is not None
     return _rounded(np.log(np.maximum(samples.theta[0], 1e-300)), 4)
@@ -102,9 +146,7 @@ def _rounded(values: np.ndarray, digits: int) -> list[float]:
 
 def write_record(file: Path, record: Record) -> None:
     """Replace the record as a whole, so that an interruption leaves the one before."""
-    new = file.with_suffix(".new")
-    new.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    new.replace(file)
+    write_whole(file, json.dumps(record, indent=1) + "\n")
 
 
 def read_records(folder: Path) -> list[Record]:

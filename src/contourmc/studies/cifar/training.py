@@ -20,7 +20,7 @@ from contourmc.sampling.start import start
 from contourmc.studies.cifar.algorithms import ALGORITHMS, BATCH_SIZE, EPOCHS, IMAGES, Length
 from contourmc.studies.cifar.augmentation import Augmentation
 from contourmc.studies.cifar.network import ImageLikelihood, ResNet
-from contourmc.studies.cifar.records import Record, evaluation, figures, results
+from contourmc.studies.cifar.records import LogitAverage, Record, evaluation, figures, results
 from contourmc.studies.cifar.sets import ImageSet, find_set
 from contourmc.studies.cifar.shifts import TestImages, plain_test, shifted_test
 from contourmc.studies.datasets import Images
@@ -29,7 +29,7 @@ from contourmc.targets.priors import GaussianPrior
 
 EVERY = 10  # epochs between evaluations
 BURN_IN = 0.4  # of the run, before models are averaged; with cycles, the first one
-LAST_STEP, OFTEN, SELDOM = 0.8, 2, 50  # with a learning rate that falls in steps: burn-in, models, evaluations
+LAST_STEP, OFTEN, SELDOM = 0.8, 2, 50  # with a learning rate that falls in steps: burn-in, models, evaluations before
 CHUNK = 1000  # test images that are predicted at once
 
 
@@ -45,6 +45,7 @@ class Setting:
     chains: how many there are, each with an own start; the average is over all of them.
     held_out: how many training images, the last ones, take the place of the test set, to choose settings by.
     learning_rate: of the mean loss, where it is highest; None for that of the algorithm.
+    temperature: of sampling, where it is highest, for 50,000 images; None for that of the algorithm.
     """
 
     algorithm: str
@@ -61,6 +62,7 @@ class Setting:
     chains: int = 1
     held_out: int = 0
     learning_rate: float | None = None
+    temperature: float | None = None
 
     def __post_init__(self):
         find_set(self.dataset)
@@ -74,6 +76,10 @@ class Setting:
         require(1 <= self.batch_size <= self.images, "batch_size", self.batch_size, remedy)
         if self.learning_rate is not None:
             require_number("learning_rate", self.learning_rate, "give a number above 0, such as 0.1", positive=True)
+        if self.temperature is not None:
+            remedy = f"{self.algorithm} has no noise: leave it out, or take another algorithm"
+            require(ALGORITHMS[self.algorithm].noisy, "temperature", self.temperature, remedy)
+            require_number("temperature", self.temperature, "give a number above 0, such as 0.01", positive=True)
         choices = ("bfloat16", "float32")
         require(self.precision in choices, "precision", self.precision, f"choose one of {', '.join(choices)}")
 
@@ -81,9 +87,10 @@ class Setting:
     def name(self) -> str:
         """Of its file, in a folder of its data set: the algorithm, the epochs, what is not as usual, and the seed."""
         usual = Setting(self.algorithm)
+        named = ("batch_size", "images", "depth", "precision", "chains", "held_out", "learning_rate", "temperature")
         unusual = [
             f"{name}-{getattr(self, name)}".replace("_", "-")
-            for name in ("batch_size", "images", "depth", "precision", "chains", "held_out", "learning_rate")
+            for name in named
             if getattr(self, name) != getattr(usual, name)
         ]
         unusual += [f"no-{name}" for name in ("crop", "flip", "erase") if not getattr(self, name)]
@@ -106,8 +113,10 @@ class Setting:
     @property
     def evaluations(self) -> list[int]:
         """The epochs after which the model is evaluated."""
-        between = SELDOM if ALGORITHMS[self.algorithm].stepwise else self.every
-        return sorted({*range(between, self.epochs + 1, between), self.epochs})
+        end = self.epochs + 1
+        if not ALGORITHMS[self.algorithm].stepwise:
+            return sorted({*range(self.every, end, self.every), self.epochs})
+        return sorted({*range(SELDOM, self.burn_in + 1, SELDOM), *range(self.burn_in + EVERY, end, EVERY), self.epochs})
 
     @property
     def image_set(self) -> ImageSet:
@@ -119,7 +128,7 @@ class Setting:
 
     @property
     def length(self) -> Length:
-        return Length(self.images, self.epochs, self.images // self.batch_size, self.learning_rate)
+        return Length(self.images, self.epochs, self.images // self.batch_size, self.learning_rate, self.temperature)
 
 
 def train(
@@ -200,7 +209,7 @@ def prepare(
         augment=setting.augmentation,
         state=statistics,
     )
-    average = ClassificationAverage(
+    average = (LogitAverage if algorithm.stepwise else ClassificationAverage)(
         likelihood.predict,
         test.images,
         test.labels,

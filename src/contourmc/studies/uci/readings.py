@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from contourmc._core.console import make_console
+from contourmc._core.whole_file import write_whole
 from contourmc.engine.run import DivergenceError
 from contourmc.studies.uci.cells import (
     BASELINES,
@@ -145,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.out.parent.mkdir(parents=True, exist_ok=True)
     for _ in run(record, splits, record["epochs"]):
         lines = json.dumps(record).replace('}, "', '},\n"')  # one for each cell
-        given.out.write_text(lines + "\n", encoding="utf-8")
+        write_whole(given.out, lines + "\n")
     make_console().print(table(record), markup=False, soft_wrap=True)
 
 

@@ -39,6 +39,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from contourmc._core.console import make_console
+from contourmc._core.whole_file import write_whole
 from contourmc.engine.run import DivergenceError
 from contourmc.studies.uci.cells import BASELINES, EPOCHS, WIDTH, Model, Split, load_splits, measure
 from contourmc.studies.uci.recipes import BEST, PAPERS, LearntAfterBurnIn, scores
@@ -118,9 +119,7 @@ class Search:
     def _write(self) -> None:
         everything = _read(self.file)
         everything.setdefault(self.name, {})[self.method] = self.record
-        new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
-        new.replace(self.file)
+        write_whole(self.file, json.dumps(everything, indent=1) + "\n")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -131,7 +130,7 @@ def prepare_file(file: Path, *, anew: bool) -> None:
     """Make sure that there is a file to go on from: by default a copy of the package's."""
     file.parent.mkdir(parents=True, exist_ok=True)
     if anew or not file.exists():
-        file.write_text(json.dumps({} if anew else scores(), indent=1) + "\n", encoding="utf-8")
+        write_whole(file, json.dumps({} if anew else scores(), indent=1) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,18 +1,14 @@
 "use strict";
 (() => {
   const byId = (id) => document.getElementById(id);
-  const { config, charts } = JSON.parse(byId("charts").textContent);
+  const charts = JSON.parse(byId("charts").textContent);
 
-  // What appears when one hovers: text only, so that a name in it stays a name.
+  // What appears where one points: text only, so that a name in it stays a name.
   const hover = byId("hover");
-  const showHover = (_handler, event, _item, value) => {
-    if (value === null || value === undefined || value === "") {
-      hover.hidden = true;
-      return;
-    }
-    hover.replaceChildren(...Object.entries(value).map(([name, entry]) => {
+  const showHover = (event, lines) => {
+    hover.replaceChildren(...lines.map((text) => {
       const line = document.createElement("div");
-      line.textContent = name ? `${name}: ${entry}` : entry;
+      line.textContent = text;
       return line;
     }));
     hover.hidden = false;
@@ -23,26 +19,43 @@
     hover.style.top = `${above ? event.clientY - box.height - 10 : event.clientY + 14}px`;
   };
 
-  // The charts one after the other, from the top: the page can be read meanwhile.
-  const draw = async () => {
-    for (const place of document.querySelectorAll("[data-chart]")) {
-      const spec = { ...charts[Number(place.dataset.chart)], autosize: { type: "fit-x", contains: "padding" } };
-      const inside = document.createElement("div");  // Vega gives it a role; the place keeps its words
-      place.append(inside);
-      try {
-        await vegaEmbed(inside, spec, {
-          mode: "vega-lite", renderer: "svg", actions: false, ast: true, config, tooltip: showHover,
-        });
-        place.style.minHeight = "0";
-      } catch (error) {
-        place.textContent = "This chart could not be drawn; its caption says what it shows.";
-        place.classList.add("failed");
-        console.error(error);
-      }
-      await new Promise((resume) => setTimeout(resume));
+  // The row of a chart that is nearest to a point: a bar or a band that it is in or above, else within some pixels.
+  const NEAR = 24;
+  const nearest = (chart, x, y) => {
+    const [, , width, height] = chart.box;
+    const scale = ([low, high, log], length) => (value) => {
+      const [a, b, at] = log ? [low, high, value].map(Math.log) : [low, high, value];
+      return length * (at - a) / (b - a);
+    };
+    const across = scale(chart.ends[0], width);
+    const up = scale(chart.ends[1], height);
+    let best = null;
+    for (const layer of chart.layers) {
+      const columns = layer.columns;
+      columns.x.forEach((value, row) => {
+        const away = across(value) - x;
+        let distance = Math.hypot(away, columns.y ? height - up(columns.y[row]) - y : 0);
+        if (layer.mark === "bars") distance = away <= 0 && across(columns.x2[row]) > x ? 0 : Infinity;
+        if (layer.mark === "band") distance = NEAR / 2 + Math.abs(away) / width;  // a line in it comes first
+        if (distance < NEAR && (best === null || distance < best.distance)) best = { distance, layer, row };
+      });
     }
-    document.documentElement.dataset.charts = "drawn";
+    return best;
   };
+  document.addEventListener("pointermove", (event) => {
+    const place = event.target.closest?.("[data-chart]");
+    hover.hidden = true;
+    if (!place) return;
+    const chart = charts[Number(place.dataset.chart)];
+    const drawn = place.querySelector("svg").getBoundingClientRect();
+    const x = (event.clientX - drawn.x) * chart.size[0] / drawn.width - chart.box[0];
+    const y = (event.clientY - drawn.y) * chart.size[1] / drawn.height - chart.box[1];
+    const inside = x >= 0 && y >= 0 && x <= chart.box[2] && y <= chart.box[3];
+    const found = inside ? nearest(chart, x, y) : null;
+    if (!found) return;
+    const { titles, columns } = found.layer;
+    showHover(event, Object.entries(titles).map(([name, title]) => `${title}: ${columns[name][found.row]}`));
+  });
 
   // Cells that a spreadsheet would take for a formula are marked as text.
   const field = (text) => {
@@ -89,5 +102,4 @@
   });
 
   for (const hidden of document.querySelectorAll(".buttons, .hint")) hidden.hidden = false;
-  draw();
 })();
