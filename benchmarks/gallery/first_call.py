@@ -3,14 +3,16 @@
     python -m benchmarks.gallery.first_call
 
 The records of the gallery cannot say it. One process makes all of their runs, so that most runs of contourmc find
-programs that an earlier seed has compiled, while most peers compile in every seed. Here each method on each problem has a
-process of its own and an empty compilation cache. The clock starts after the imports and stops when the draws are there.
-The budget is that of the gallery's tables, and a peer that has settings runs with those that the gallery has chosen.
+programs that an earlier seed has compiled, while most peers compile in every seed. Here each method on each problem has
+a process of its own and an empty compilation cache. The clock starts after the imports and stops when the draws are
+there. The budget is that of the gallery's tables, and a peer that has settings runs with those that the gallery has
+chosen.
 
 Methods that are not written in JAX (dynesty, nautilus, UltraNest, pocoMC) are left out unless they are named. They
 compile the energy alone, in 0.1 to 0.3 seconds, and the gallery's records include that time in every run.
 
-Run it on an idle machine. Every measurement is kept in first_calls.jsonl, and a second call makes those that are missing.
+Run it on an idle machine. Every measurement is kept in first_calls.jsonl, and a second call makes those that are
+missing.
 """
 
 import json
