@@ -352,6 +352,24 @@ def test_numpy_and_pytorch_follow_the_same_code(rule, scheme):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4, check_dtype=False)
 
 
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_step_does_not_wait_for_the_device(kind, monkeypatch):
+    x = torch.nn.Parameter(torch.ones(6, dtype=kind))
+    optimiser = OnTheDevice([x], lr=0.001, data_size=20, partition=PARTITION, weight_decay=0.01, seed=0)
+
+    def waits(*given):
+        raise AssertionError("waits for the device")
+
+    for _ in range(3):  # the first step makes the buffers
+        loss = x.float().square().mean()
+        loss.backward()
+        optimiser.step(loss)
+        for name in ("item", "tolist", "numpy", "__bool__", "__float__", "__int__"):
+            monkeypatch.setattr(torch.Tensor, name, waits)
+    monkeypatch.undo()
+    assert bool(torch.isfinite(x).all())
+
+
 @pytest.mark.parametrize("decay", [0.0, 0.01])
 def test_low_precision_is_followed_on_a_device_too(decay):
     runs = []

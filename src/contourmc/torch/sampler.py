@@ -101,9 +101,9 @@ class Sampler(torch.optim.Optimizer):
             if name not in self._vectors
         }
         self._steps, self._info = 0, None
-        # A seed that was drawn stands until the ranks of a distributed run agree on one.
-        self._drawn = int(torch.randint(2**63 - 1, (), device="cpu")) if seed is None else None
-        self._noise = noise_source(self._drawn if seed is None else seed, self._device)
+        own = int(torch.randint(2**63 - 1, (), device="cpu")) if seed is None else seed
+        self._drawn = own if seed is None else None  # stands until the ranks of a distributed run agree on one
+        self._noise = noise_source(own, self._device)
         self._noise_buffers: list[Any] = []
         self._compared, self._mean_loss = False, None
         self._motions: list[Motion] = []

@@ -99,28 +99,29 @@ def settings_of(kernel: Any, data_size: int) -> dict[str, Any]:
 
     A function of the step stands as its values at a handful of steps.
     """
-    parts = (kernel, kernel.dynamics) if isinstance(kernel, FlattenedKernel) else (kernel,)
+    parts: tuple[Any, ...] = (kernel, kernel.dynamics) if isinstance(kernel, FlattenedKernel) else (kernel,)
     kinds = {"kernel": type(kernel).__name__, "dynamics": type(parts[-1]).__name__}
     found: dict[str, Any] = {**kinds, "data_size": data_size}
     for part in parts:
         for entry in fields(part):
-            value = getattr(part, entry.name)
-            if entry.name in part.schedules and callable(value) and not is_dataclass(value):
-                found[entry.name] = _values(value)
-            elif entry.name not in ("dynamics", "step_size"):
-                found[entry.name] = float(value) if _is_number(value) else plain(describe(value))
+            value: Any = getattr(part, entry.name)
+            if entry.repr and entry.name not in ("dynamics", "step_size"):
+                found[entry.name] = _described(value, scheduled=entry.name in part.schedules)
     return found
+
+
+def _described(value: Any, *, scheduled: bool) -> Any:
+    if isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0:
+        return float(value)
+    if scheduled and callable(value) and not is_dataclass(value):
+        return _values(value)
+    return plain(describe(value))
 
 
 def _values(schedule: Callable[[Any], Any]) -> str:
     """To six digits, which do not depend on how the function is written down."""
     compute = host_function(lambda steps: evaluate(schedule, steps), jax.ShapeDtypeStruct(_SOME.shape, _SOME.dtype))
     return ", ".join(f"{value:.6g}" for value in compute(_SOME)[0]) + f" at steps {', '.join(map(str, _SOME))}"
-
-
-def _is_number(value: Any) -> bool:
-    """Whether this is an array that holds one number."""
-    return isinstance(value, (np.ndarray, jax.Array)) and value.ndim == 0
 
 
 def translate(kernel: Any, data_size: int, library: Library = HOST) -> Translation:
