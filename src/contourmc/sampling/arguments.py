@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.checks import require, require_count, require_number
-from contourmc._core.pytrees import Position, position_size
+from contourmc._core.checks import naming, require, require_count, require_number
+from contourmc._core.pytrees import Position, as_array, position_size
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -119,6 +119,8 @@ def _unconstrained(view: View, given: Any) -> Position:
     """The sampled positions of stacked ones that the user gave; raises unless they are inside of their support."""
     view.check_starts(given)
     positions = jax.vmap(view.unconstrain)(given)
+    remedy = "there is nothing to sample: a simplex of one number is always 1"
+    require(position_size(positions) > 0, "init", "a position of which no number is free", remedy)
     for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
         name = f"init{jax.tree_util.keystr(path)}"
         finite = bool(np.all(np.isfinite(np.asarray(leaf, float))))
@@ -130,12 +132,14 @@ def _given_positions(init: Any, keys: Array, per_chain: bool) -> Any:
     """The positions that the user gave, stacked."""
     chains = keys.shape[0]
     if callable(init):
-        init = jax.vmap(init)(_keys_of_starts(keys))
-        check_position(init)
-        return init
+        remedy = "a function given as init takes a random key, and gives a position"
+        with naming("init", init, "with a random key", remedy):
+            positions = jax.vmap(init)(_keys_of_starts(keys))
+        check_position(positions)
+        return positions
     check_position(init)
     # As NumPy arrays, whose types are definite: Python's floats would need a separate compilation.
-    init = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), init)
+    init = jax.tree.map(lambda leaf: np.asarray(as_array(leaf)), init)
     if not per_chain:
         return jax.tree.map(lambda leaf: jnp.asarray(np.broadcast_to(leaf, (chains, *leaf.shape))), init)
     for leaf in jax.tree.leaves(init):

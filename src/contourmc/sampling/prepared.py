@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.checks import require, require_count, require_seed
+from contourmc._core.checks import naming, require, require_count, require_seed
 from contourmc._core.describe import describe
 from contourmc._core.pytrees import Position, shape_of_one, stack
 from contourmc.engine.kernel_run import KernelRun
@@ -19,7 +19,13 @@ from contourmc.kernels.traced import trace_schedules
 from contourmc.predictions.average import Average
 from contourmc.predictions.traced import trace_average
 from contourmc.predictions.viewed import ViewedAverage
-from contourmc.sampling.arguments import as_averages, check_automatic, check_lists, choose_thin, starting_positions
+from contourmc.sampling.arguments import (
+    as_averages,
+    check_automatic,
+    check_lists,
+    choose_thin,
+    starting_positions,
+)
 from contourmc.sampling.training import (
     check_learning_rate,
     choose_length,
@@ -27,7 +33,7 @@ from contourmc.sampling.training import (
     training_kernel,
     training_target,
 )
-from contourmc.targets.base import Target
+from contourmc.targets.base import Target, at_init
 from contourmc.targets.energies import as_target
 from contourmc.targets.traced import trace_target
 from contourmc.targets.view import TracedView
@@ -97,6 +103,8 @@ def prepare(
     on_disk: bool,
 ) -> Prepared:
     """Of the arguments of `sample`, whose draws may be kept on disk; raises if they are not possible."""
+    energy_as_init = init is not None and (init is target or isinstance(init, Target))
+    require(not energy_as_init, "init", init, "this is the target: give the position where the chains start")
     per_chain = isinstance(target, (list, tuple))
     if per_chain:
         check_lists(len(target), average, kernel, learning_rate, chains)
@@ -149,7 +157,10 @@ def prepare(
     told |= {"per_chain_init": True} if per_chain_init else {}
     traced = [trace_target(each, one) for each in targets]
     drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
-    added = [trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn) for each in averages]
+    added = []
+    for each in averages:
+        with naming("average", getattr(each, "predict", each), at_init(one if view is None else view.shapes)):
+            added.append(trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn))
     return Prepared(
         target=stack("target", traced) if per_chain else traced[0],
         view=view,
