@@ -69,6 +69,12 @@ def require_number(argument: str, value: Any, remedy: str, *, positive: bool) ->
     require(bool(value > 0 if positive else value >= 0), argument, value, remedy)
 
 
+def require_memory(argument: str, value: Any, needed: float, there: float, what: str, remedy: str) -> None:
+    """Raise unless what takes so many bytes fits into those that are there."""
+    sizes = f"would take {needed / 2**30:,.1f} GiB, and {there / 2**30:,.1f} GiB are free"
+    require(needed < there, argument, value, f"{what} {sizes}: {remedy}")
+
+
 def require_seed(value: Any) -> int:
     """A seed, as a Python int."""
     fine = isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= int(value) < 2**64

@@ -105,6 +105,11 @@ def coordinates(position: Any, leading: int = 0) -> dict[str, Any]:
     }
 
 
+def bytes_of(tree: Any) -> int:
+    """What arrays take, given themselves or by their shapes."""
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
 def position_size(position: Any) -> int:
     """How many numbers a position has, from the position itself or its shapes."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(position))

@@ -9,12 +9,17 @@ from jaxtyping import Array
 
 from contourmc._core.checks import naming, require, require_count, require_seed
 from contourmc._core.describe import describe
+from contourmc._core.mesh import make_mesh
 from contourmc._core.pytrees import Position, shape_of_one, stack
+from contourmc.engine.groups import require_room
 from contourmc.engine.kernel_run import KernelRun
 from contourmc.engine.length import Length
+from contourmc.engine.plan import make_plan
 from contourmc.engine.run import Run
 from contourmc.flattening.partition import Partition
+from contourmc.kernels.adjusted import Adjusted
 from contourmc.kernels.base import Kernel
+from contourmc.kernels.langevin import Langevin
 from contourmc.kernels.traced import trace_schedules
 from contourmc.predictions.average import Average
 from contourmc.predictions.traced import trace_average
@@ -22,6 +27,7 @@ from contourmc.predictions.viewed import ViewedAverage
 from contourmc.sampling.arguments import (
     as_averages,
     check_automatic,
+    check_chains,
     check_lists,
     choose_thin,
     starting_positions,
@@ -38,6 +44,8 @@ from contourmc.targets.energies import as_target
 from contourmc.targets.traced import trace_target
 from contourmc.targets.view import TracedView
 from contourmc.tuning.adaptive_run import AdaptiveRun
+
+FEW = 100  # chains fit into any memory, and their plan need not be made twice
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,8 @@ class Prepared:
     def run(self) -> Run:
         """Before its first step."""
         if self.kernel is None:
+            if self.keys.shape[0] > FEW:
+                self._check_room()
             return AdaptiveRun(
                 self.target, self.positions, self.keys, self.length, average=self.average, store=self.store,
                 settings=self.settings | self.told, partition=self.partition, step_size=self.step_size, view=self.view,
@@ -81,6 +91,17 @@ class Prepared:
             store=self.store, per_chain=self.per_chain, view=self.view,
             settings=self.settings | self.told | {"kernel": describe(self.kernel)},
         )  # fmt: skip
+
+    def _check_room(self) -> None:
+        """Raise if the chains of a run that tunes itself would not fit into memory, before its pilot begins."""
+        kernel, one = Adjusted(1.0) if self.target.exact else Langevin(1.0), shape_of_one(self.positions)
+        chains = self.keys.shape[0]
+        mesh = make_mesh(chains, self.target.batch_parts, calls_host=self.target.calls_host)
+        plan = make_plan(
+            self.target, kernel, one, self.length.steps, self.length.thin, averaged=self.average is not None,
+            store=self.store, mesh=mesh,
+        )  # fmt: skip
+        require_room(plan, self.target, kernel, one, self.average, chains)
 
 
 def prepare(
@@ -124,6 +145,7 @@ def prepare(
     require(trained or temperature is None, "temperature", temperature, remedy)
     usual = 1 if trained else 4
     chains = require_count("chains", usual if chains is None else chains, 1, "a run needs at least 1 chain")
+    check_chains(chains)
     share = 0.1 if kernel is not None else 0.3
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
