@@ -115,7 +115,7 @@ def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " 
 
 def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> float | None:
     """The schedule's value at the first step, or None if it is not known yet; raises if it is impossible."""
-    first = schedule
+    first: Any = schedule
     if callable(schedule):
         needed = "a schedule gives one number for each step of an array of them, and JAX must be able to trace it, with"
         with naming(argument, schedule, "at step 1", f"{needed} jnp.where in place of if"):
