@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 import weakref
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import contourmc as cm
+from contourmc._core import cores
 from contourmc._core.compiling import _compile, compile_for
 from contourmc.engine.kernel_run import KernelRun
 
@@ -23,6 +25,61 @@ def energy(x):
 def test_draws_larger_than_the_memory_are_refused_with_their_size():
     with pytest.raises(ValueError, match=r"^thin=1 .*GiB.*store=False"):
         cm.sample(energy, init=jnp.zeros(2**16), steps=2_000_000_000, kernel=cm.sgld(0.1), thin=1)
+
+
+@pytest.fixture
+def memory(monkeypatch):
+    """8 GiB, whatever the machine has."""
+    monkeypatch.setattr(cores, "_free", lambda: 8.0 * 2**30)
+    monkeypatch.setattr(cores, "_limits", lambda: iter(()))
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("kernel", [cm.sgld(0.1), None])
+@pytest.mark.parametrize(
+    ("chains", "words"), [(10**9, r"59\.6 GiB"), (100_000, r"bytes for each chain.*GiB.*would fit")]
+)
+def test_chains_larger_than_the_memory_are_refused_with_their_size(chains, words, kernel):
+    with pytest.raises(ValueError, match=rf"^chains={chains} .*{words}"):
+        cm.sample(energy, init=jnp.zeros(2), steps=4000, kernel=kernel, chains=chains)
+
+
+@pytest.mark.usefixtures("memory")
+def test_the_size_is_that_of_the_buffers():
+    """17,409 rows of two coordinates and four numbers more, in float32, and some 60 numbers of a state."""
+    with cm.start(energy, **RUN) as run:
+        rows = run.plan.build.capacity
+    with pytest.raises(ValueError, match="free") as caught:
+        cm.start(energy, **RUN, chains=100_000)
+    each = int(re.search(r"([\d,]+) bytes for each", str(caught.value))[1].replace(",", ""))
+    assert 0 <= each - rows * 6 * 4 < 300
+
+
+@pytest.mark.usefixtures("memory")
+def test_the_memory_of_a_gpu_counts(monkeypatch):
+    class Device:
+        def memory_stats(self):
+            return {"bytes_limit": 3 * 2**30, "bytes_in_use": 2**31}
+
+    monkeypatch.setattr(jax, "local_devices", lambda: [Device()])
+    with pytest.raises(ValueError, match=r"^chains=5000 .* 1\.0 GiB are free"):
+        cm.start(energy, **RUN, chains=5000)
+
+
+def test_the_limit_of_a_container_counts(monkeypatch):
+    files = {
+        "/proc/meminfo": ["MemTotal: 9000 kB", "MemAvailable: 8000 kB"],
+        "/proc/self/cgroup": ["4:memory:/job/7", "1:cpu:/job", "0::/slice"],
+        "/sys/fs/cgroup/memory/job/7/memory.limit_in_bytes": ["9223372036854771712"],
+        "/sys/fs/cgroup/memory/job/memory.limit_in_bytes": ["5000000"],
+        "/sys/fs/cgroup/slice/memory.max": ["max"],
+    }
+    monkeypatch.setattr(cores, "_lines", lambda path: files.get(str(path), []))
+    assert cores.available_memory() == 5_000_000
+    files["/sys/fs/cgroup/memory.max"] = ["4000000"]
+    assert cores.available_memory() == 4_000_000
+    del files["/proc/self/cgroup"]
+    assert cores.available_memory() == 8000 * 1024
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Errors for bad input: each names the argument, its value, and the remedy."""
 
 import numbers
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -8,16 +11,46 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+_NOT_POSSIBLE = " is not possible: "
+_OTHER_ORDER = "arrays in big-endian order, as from FITS files, are unknown to JAX: convert them, by"
+_OTHER_ORDER += " x.astype(x.dtype.newbyteorder('='))"
+
 
 def require(condition: bool, argument: str, value: Any, remedy: str) -> None:
     """Raise a ValueError that names the argument, the value it had, and what to do."""
     if not condition:
-        raise ValueError(f"{argument}={value!r} is not possible: {remedy}")
+        raise ValueError(f"{argument}={value!r}{_NOT_POSSIBLE}{remedy}")
+
+
+@contextmanager
+def naming(argument: str, function: Any, where: str, remedy: str = "") -> Iterator[None]:
+    """A context in which a function of the user's is called: an error in it becomes one that names the function.
+
+    An error that names an argument already stays as it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, ValueError) and _NOT_POSSIBLE in str(error):
+            raise
+        if any(re.search(r"[Dd]type[ ('=]+[<>][fiuc]\d", str(one)) for one in _with_causes(error)):
+            remedy = _OTHER_ORDER
+        advice = f": {remedy}" if remedy else ""
+        raise ValueError(f"{argument}={function!r}{_NOT_POSSIBLE}{where} it fails with {error!r}{advice}") from error
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def require_count(argument: str, value: Any, least: int, remedy: str) -> int:
     """A whole number of at least `least`, as a Python int; 1e6 is accepted as 1_000_000."""
-    require(_number(value) and float(value).is_integer() and value >= least, argument, value, remedy)
+    finite = _number(value) and bool(np.isfinite(value))
+    such = f"such as {max(least, int(value)):,}" if finite else f"{least} or more"
+    require(finite and float(value).is_integer(), argument, value, f"give a whole number, {such}")
+    require(bool(value >= least), argument, value, remedy)
     return int(value)
 
 
@@ -30,8 +63,16 @@ def require_number(argument: str, value: Any, remedy: str, *, positive: bool) ->
     """A finite number, above zero if `positive`, else at least zero. One that is not known yet passes."""
     if not is_known(value):
         return
-    fine = _number(value) and bool(np.isfinite(value)) and bool(value > 0 if positive else value >= 0)
-    require(fine, argument, value, remedy)
+    kind = "a finite number" if _number(value) else "a number"
+    finite = _number(value) and bool(np.isfinite(value))
+    require(finite, argument, value, remedy if remedy.startswith("give") else f"give {kind}: {remedy}")
+    require(bool(value > 0 if positive else value >= 0), argument, value, remedy)
+
+
+def require_memory(argument: str, value: Any, needed: float, there: float, what: str, remedy: str) -> None:
+    """Raise unless what takes so many bytes fits into those that are there."""
+    sizes = f"would take {needed / 2**30:,.1f} GiB, and {there / 2**30:,.1f} GiB are free"
+    require(needed < there, argument, value, f"{what} {sizes}: {remedy}")
 
 
 def require_seed(value: Any) -> int:
@@ -44,7 +85,7 @@ def require_seed(value: Any) -> int:
 def _number(value: Any) -> bool:
     """Whether this is a real number; arrays of NumPy and JAX that hold a single one are."""
     if isinstance(value, (np.ndarray, jax.Array)):
-        return value.shape == () and jnp.issubdtype(value.dtype, jnp.number)
+        return value.shape == () and any(jnp.issubdtype(value.dtype, kind) for kind in (jnp.integer, jnp.floating))
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 

@@ -69,6 +69,12 @@ def as_arguments(thing: Kind) -> Kind:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(float)), thing)
 
 
+def as_array(leaf: Any) -> Array:
+    """An array on the device; JAX does not know numbers of NumPy in the other byte order, as FITS files have them."""
+    other_order = isinstance(leaf, np.ndarray) and not leaf.dtype.isnative
+    return jnp.asarray(leaf.astype(leaf.dtype.newbyteorder("=")) if other_order else leaf)
+
+
 def shape_of_one(things: Any) -> Any:
     """The shapes and types of one of the objects that were stacked, without the numbers."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), things)
@@ -97,6 +103,11 @@ def coordinates(position: Any, leading: int = 0) -> dict[str, Any]:
         for name, leaf in leaves.items()
         for index in np.ndindex(leaf.shape[leading:])
     }
+
+
+def bytes_of(tree: Any) -> int:
+    """What arrays take, given themselves or by their shapes."""
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def position_size(position: Any) -> int:

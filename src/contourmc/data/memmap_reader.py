@@ -56,4 +56,4 @@ class MemmapReader(Reader):
 
 def canonical(array: Any) -> Any:
     """The type that an array has on the device."""
-    return jax.dtypes.canonicalize_dtype(array.dtype)
+    return jax.dtypes.canonicalize_dtype(array.dtype.newbyteorder("="))

@@ -1,18 +1,20 @@
 """The chains before their first step, in groups that one call of the compiled program advances."""
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from contourmc._core.checks import require_memory
 from contourmc._core.compiling import call_compiled
-from contourmc._core.cores import available_cores
-from contourmc._core.mesh import deal
+from contourmc._core.cores import available_cores, available_memory
+from contourmc._core.mesh import DEVICES, deal
 from contourmc._core.processes import on_host
-from contourmc._core.pytrees import Position, shape_of_one
+from contourmc._core.pytrees import Position, as_arguments, bytes_of, shape_of_one
 from contourmc.engine.loop import empty_draws
-from contourmc.engine.plan import Build
+from contourmc.engine.plan import Build, Plan
 from contourmc.engine.state import Chain, Draws, start_chain
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -42,6 +44,27 @@ def _start_chains(
 
     chains = jax.vmap(start, (build.chain_axis, build.chain_axis, 0, 0))(target, average, keys, positions)
     return chains if kernel_state is None else chains._replace(state=kernel_state)
+
+
+def require_room(
+    plan: Plan, target: Target, kernel: Kernel, position: Any, average: Average | None, chains: int
+) -> None:
+    """Raise for so many chains that those, and the draws of one segment, are larger than the memory of their devices.
+
+    The target, the average and the position are those of one chain, or their shapes.
+    """
+    build, key = plan.build, jax.eval_shape(lambda: jax.random.key(0))
+    start = partial(start_chain, large=build.large)
+    chain = jax.eval_shape(start, target, as_arguments(kernel), key, position, average)
+    draws = jax.eval_shape(lambda chain: empty_draws(target, kernel, build, chain, build.capacity), chain)
+    each, devices = bytes_of((chain, draws)), jax.local_devices()
+    held, there = chains // jax.process_count(), available_memory()
+    stats = devices[0].memory_stats() or {}  # a CPU has none
+    if "bytes_limit" in stats:
+        there = float(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+        held //= 1 if build.mesh is None else build.mesh.local_mesh.shape[DEVICES]
+    what = f"their states, and the draws of one call of the compiled program, {each:,} bytes for each chain,"
+    require_memory("chains", chains, each * held, there, what, f"give fewer; {int(there / each):,} would fit")
 
 
 def grouped(build: Build, chains: Chain) -> tuple[Chain, ...]:

@@ -18,7 +18,7 @@ from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position, as_arguments, shape_of_one, unstack
 from contourmc.data.data_error import HostError
 from contourmc.draws.samples import Samples
-from contourmc.engine.groups import grouped, no_draws, start_chains, threads
+from contourmc.engine.groups import grouped, no_draws, require_room, start_chains, threads
 from contourmc.engine.kept_draws import KeptDraws
 from contourmc.engine.length import Length
 from contourmc.engine.loop import Segment, Span
@@ -85,6 +85,9 @@ class KernelRun(Run):
             averaged=average is not None, store=store, per_chain=per_chain,
             mesh=mesh.make_mesh(self.chains, target.batch_parts, calls_host=target.calls_host),
         )  # fmt: skip
+        if kernel_state is None:  # else a run that tunes itself has begun, whose chains were seen to fit
+            one_target, one_average = shape_of_one((target, average)) if per_chain else (target, average)
+            require_room(plan, one_target, kernel, shape_of_one(positions), one_average, self.chains)
         self.target, self.kernel, self.plan, self.average = target, kernel, plan, average
         self.layout: Layout | None = layout  # of positions that are vectors inside the run
         self.length, self.settings, self.view = length, {} if settings is None else settings, view

@@ -92,7 +92,7 @@ class Mark(NamedTuple):
 class Failure(NamedTuple):
     """The chain and step at which a number was not finite, and that chain's energy and multiplier one step before.
 
-    undefined: whether its position had become NaN, and not infinite: from a finite energy, by a gradient that is NaN.
+    undefined: whether its position had become NaN, and not infinite, as by a gradient that is NaN.
     """
 
     chain: int
@@ -104,7 +104,8 @@ class Failure(NamedTuple):
     def message(self, steps_before: int) -> str:
         """In words, for a run whose chains had already made some steps before its first."""
         before = f"; the last finite energy was {self.energy:.6g}, with gradient multiplier {self.multiplier:.3g}"
-        cure = f"Its gradient seems to be NaN there: {NAN_GRADIENT_CURE}. Or try" if self.undefined else "Try"
+        by = "Its position became NaN, as by a gradient that is NaN where the energy is finite"
+        cure = f"{by}: {NAN_GRADIENT_CURE}. Otherwise try" if self.undefined else "Try"
         return (
             f"chain {self.chain} met a number that is not finite at step {steps_before + self.step}"
             f"{before if self.step > 1 else ''}. {cure} a smaller step_size; for a contour kernel also wider or fewer"

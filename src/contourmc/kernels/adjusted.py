@@ -16,7 +16,7 @@ from contourmc._core.pytrees import Position
 from contourmc.kernels.base import Collect
 from contourmc.kernels.dynamics import Flatten, describe_point, unflattened
 from contourmc.kernels.momentum import MomentumDynamics
-from contourmc.kernels.scale import Scale, scaled, scaled_gradient
+from contourmc.kernels.scale import Scale, check_scale, require_shape, scaled, scaled_gradient
 from contourmc.kernels.schedules import Schedule, evaluate
 
 
@@ -98,6 +98,7 @@ class Adjusted(MomentumDynamics, arrays=("scale",)):
         return self.scale is None
 
     def init(self, position: Position) -> AdjustedState:
+        require_shape(self.scale, position)
         zeros = jax.tree.map(jnp.zeros_like, position)
         energy, count = jnp.zeros((), jnp.result_type(float)), jnp.zeros((), jnp.int32)
         return AdjustedState(position, position, energy, zeros, zeros, zeros, energy, count, count, count)
@@ -193,4 +194,5 @@ def adjusted(step_size: Schedule, temperature: Schedule = 1.0, momentum: float =
     >>> cm.sample(energy, init=1.0, steps=2_000, kernel=cm.adjusted(0.01))
     Samples(4 chains × 1800 draws, Adjusted)
     """
+    check_scale(scale)
     return Adjusted(step_size, temperature, momentum, scale)

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from contourmc._core.pytrees import HoldsArrays, Position
+from contourmc._core.checks import require
+from contourmc._core.pytrees import HoldsArrays, Position, position_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +23,29 @@ class Factor(HoldsArrays, arrays=("matrix",)):
 
 # L as σ of every coordinate, shaped like a position; as a matrix; or None for 1.
 Scale = Position | Factor | None
+
+
+def check_scale(scale: Scale) -> None:
+    """Raise unless all its numbers are finite, and above 0 where each is that of a coordinate."""
+    for leaf in jax.tree.leaves(scale):
+        values = np.asarray(leaf)
+        real = any(jnp.issubdtype(values.dtype, kind) for kind in (jnp.floating, jnp.integer))
+        fine = real and bool(np.all(np.isfinite(values.astype(float)) & ((values > 0) | isinstance(scale, Factor))))
+        require(fine, "scale", scale, "give the σ of every coordinate, shaped like a position: finite, and above 0")
+
+
+def require_shape(scale: Scale, position: Position) -> None:
+    """Raise unless the scale is one of such positions."""
+    if isinstance(scale, Factor):
+        size, given = position_size(position), scale.matrix.shape
+        require(given == (size, size), "scale", f"a matrix of shape {given}", f"give one of shape {(size, size)}")
+    elif scale is not None:
+        alike = jax.tree.structure(scale) == jax.tree.structure(position)
+        require(alike, "scale", scale, "give the σ of every coordinate, shaped like a position: a pytree as init is")
+        for one, leaf in zip(jax.tree.leaves(scale), jax.tree.leaves(position), strict=True):
+            given, wanted = jnp.shape(one), leaf.shape
+            fine = given == () or given == wanted
+            require(fine, "scale", f"an array of shape {given}", f"give one of shape {wanted}, as init has")
 
 
 def scaled(scale: Scale, velocity: Position) -> Position:

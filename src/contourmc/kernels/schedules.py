@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from contourmc._core.checks import is_known, require, require_count, require_number
+from contourmc._core.checks import is_known, naming, require, require_count, require_number
 from contourmc._core.generated import host_function
 from contourmc._core.straight_line import UnknownOperationError
 
@@ -108,15 +108,21 @@ class CyclicCosine:
 def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " steps"]:
     """The schedule's value at each of the steps."""
     values = schedule(steps) if callable(schedule) else schedule
+    if isinstance(values, (list, tuple)):
+        raise TypeError(f"a schedule gave a {type(values).__name__}")
     return jnp.broadcast_to(jnp.asarray(values, jnp.result_type(float)), steps.shape)
 
 
 def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> float | None:
     """The schedule's value at the first step, or None if it is not known yet; raises if it is impossible."""
-    first = _first_value(schedule) if callable(schedule) else schedule
+    first: Any = schedule
+    if callable(schedule):
+        needed = "a schedule gives one number for each step of an array of them, and JAX must be able to trace it, with"
+        with naming(argument, schedule, "at step 1", f"{needed} jnp.where in place of if"):
+            first = _first_value(schedule)
+            first = float(first) if is_known(first) else first
     if not is_known(first):
         return None
-    first = float(first) if callable(schedule) else first
     require_number(f"{argument} at step 1" if callable(schedule) else argument, first, remedy, positive=positive)
     return float(first)
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from contourmc._core.checks import require, require_count, require_finite
 from contourmc._core.info import Info
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, as_array
 from contourmc.draws.weighted import WeightedDraws
 from contourmc.predictions.average import Average, Weights, add_weight, no_weights
 from contourmc.predictions.prediction import Points, Prediction, warn_about
@@ -73,12 +73,12 @@ class ModelAverage(Average, arrays=("inputs", "targets")):
         if self.chunk is not None:
             chunk = require_count("chunk", self.chunk, 1, "predict at least 1 input at a time, or None for all at once")
             object.__setattr__(self, "chunk", chunk)
-        object.__setattr__(self, "inputs", jax.tree.map(jnp.asarray, self.inputs))
+        object.__setattr__(self, "inputs", jax.tree.map(as_array, self.inputs))
         leaves = jax.tree.leaves(self.inputs)
         require(bool(leaves) and all(leaf.ndim > 0 for leaf in leaves), "inputs", self.inputs, "give a batch of inputs")
         size, counted = self.size, "inputs in the first of the arrays"
         if self.targets is not None:
-            object.__setattr__(self, "targets", jnp.asarray(self.targets))
+            object.__setattr__(self, "targets", as_array(self.targets))
             require_finite("targets", self.targets)
             size, counted = len(self.targets), "targets"
         for leaf in leaves:

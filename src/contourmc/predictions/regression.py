@@ -139,10 +139,13 @@ class RegressionAverage(ModelAverage):
     def add_means(
         self, means: dict[str, Array], share: Float[Array, ""], predicted: Any
     ) -> tuple[dict[str, Array], Float[Array, ""], Float[Array, ""]]:
+        remedy = f"give a mean and a variance for each of the {self.size} targets"
+        pair = isinstance(predicted, (tuple, list))
+        shown = f"a {type(predicted).__name__} of {len(predicted)}" if pair else f"an array of shape {predicted.shape}"
+        require(len(predicted) == 2, "predict", shown, remedy)
         mean, variance = predicted
         for name, values in (("mean", mean), ("variance", variance)):
-            remedy = f"give a mean and a variance for each of the {self.size} targets"
-            require(values.shape == (self.size,), "predict", f"a {name} of shape {values.shape}", remedy)
+            require(jnp.shape(values) == (self.size,), "predict", f"a {name} of shape {jnp.shape(values)}", remedy)
         variance = jnp.where(variance > 0, variance, jnp.nan)
         away = mean - means["mean"]
         new = dict(

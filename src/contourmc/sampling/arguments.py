@@ -1,6 +1,5 @@
 """The arguments of `sample`: what is possible, and what is chosen where nothing is given."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.checks import require, require_count, require_number
-from contourmc._core.pytrees import Position, position_size
+from contourmc._core.checks import naming, require, require_count, require_memory, require_number
+from contourmc._core.cores import available_memory
+from contourmc._core.pytrees import Position, as_array, bytes_of, position_size
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -29,24 +29,18 @@ def choose_thin(thin: int | None, kept: int, positions: Any, averaged: bool, *, 
     thin = require_count("thin", thin, 1, "give 1 or more")
     require(thin <= kept, "thin", thin, f"there are {kept} steps after burn-in, so that no draw would be kept")
     if store and not on_disk:
-        leaves = jax.tree.leaves(positions)
-        needed = kept // thin * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-        there = _memory()
-        remedy = f"the draws would take {needed / 2**30:,.1f} GiB, and there are {there / 2**30:,.1f} in this machine:"
-        require(
-            needed < there,
-            "thin",
-            thin,
-            f"{remedy} give a larger thin, fewer chains, a checkpoint folder, or store=False",
-        )
+        remedy = "give a larger thin, fewer chains, a checkpoint folder, or store=False"
+        require_memory("thin", thin, kept // thin * bytes_of(positions), available_memory(), "the draws", remedy)
     return thin
 
 
-def _memory() -> float:
-    """The memory of this machine in bytes; infinite if it does not say."""
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return float("inf")
-    return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+def check_chains(chains: int, position: Any = None) -> None:
+    """Raise for so many chains that not even their keys, positions and states would fit into memory.
+
+    position: the start of one chain, or its shapes; None if it is not known yet.
+    """
+    least = (64.0 + 2 * bytes_of(position)) * chains
+    require_memory("chains", chains, least, available_memory(), "they alone", "give fewer chains")
 
 
 def as_averages(average: Any, listed: bool) -> list[Average]:
@@ -119,6 +113,8 @@ def _unconstrained(view: View, given: Any) -> Position:
     """The sampled positions of stacked ones that the user gave; raises unless they are inside of their support."""
     view.check_starts(given)
     positions = jax.vmap(view.unconstrain)(given)
+    remedy = "there is nothing to sample: a simplex of one number is always 1"
+    require(position_size(positions) > 0, "init", "a position of which no number is free", remedy)
     for path, leaf in jax.tree_util.tree_leaves_with_path(positions):
         name = f"init{jax.tree_util.keystr(path)}"
         finite = bool(np.all(np.isfinite(np.asarray(leaf, float))))
@@ -130,13 +126,17 @@ def _given_positions(init: Any, keys: Array, per_chain: bool) -> Any:
     """The positions that the user gave, stacked."""
     chains = keys.shape[0]
     if callable(init):
-        init = jax.vmap(init)(_keys_of_starts(keys))
-        check_position(init)
-        return init
+        remedy = "a function given as init takes a random key, and gives a position"
+        with naming("init", init, "with a random key", remedy):
+            check_chains(chains, jax.eval_shape(init, jax.eval_shape(lambda: jax.random.key(0))))
+            positions = jax.vmap(init)(_keys_of_starts(keys))
+        check_position(positions)
+        return positions
     check_position(init)
     # As NumPy arrays, whose types are definite: Python's floats would need a separate compilation.
-    init = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), init)
+    init = jax.tree.map(lambda leaf: np.asarray(as_array(leaf)), init)
     if not per_chain:
+        check_chains(chains, init)
         return jax.tree.map(lambda leaf: jnp.asarray(np.broadcast_to(leaf, (chains, *leaf.shape))), init)
     for leaf in jax.tree.leaves(init):
         remedy = f"with per_chain_init every leaf needs a leading axis of {chains}, one entry for each chain"

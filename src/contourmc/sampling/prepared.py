@@ -7,30 +7,44 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from contourmc._core.checks import require, require_count, require_seed
+from contourmc._core.checks import naming, require, require_count, require_seed
 from contourmc._core.describe import describe
+from contourmc._core.mesh import make_mesh
 from contourmc._core.pytrees import Position, shape_of_one, stack, unstack
+from contourmc.engine.groups import require_room
 from contourmc.engine.kernel_run import KernelRun
 from contourmc.engine.length import Length
+from contourmc.engine.plan import make_plan
 from contourmc.engine.run import Run
 from contourmc.flattening.partition import Partition
+from contourmc.kernels.adjusted import Adjusted
 from contourmc.kernels.base import Kernel
+from contourmc.kernels.langevin import Langevin
 from contourmc.kernels.traced import trace_schedules
 from contourmc.predictions.average import Average
 from contourmc.predictions.traced import trace_average
 from contourmc.predictions.viewed import ViewedAverage
-from contourmc.sampling.arguments import as_averages, check_automatic, check_lists, choose_thin, starting_positions
+from contourmc.sampling.arguments import (
+    as_averages,
+    check_automatic,
+    check_chains,
+    check_lists,
+    choose_thin,
+    starting_positions,
+)
 from contourmc.sampling.training import (
     check_learning_rate,
     choose_length,
     training_kernel,
     training_target,
 )
-from contourmc.targets.base import Target
+from contourmc.targets.base import Target, at_init
 from contourmc.targets.energies import as_target
 from contourmc.targets.traced import trace_target
 from contourmc.targets.view import TracedView
 from contourmc.tuning.adaptive_run import AdaptiveRun
+
+FEW = 100  # chains fit into any memory, and their plan need not be made twice
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,8 @@ class Prepared:
     def run(self) -> Run:
         """Before its first step."""
         if self.kernel is None:
+            if self.keys.shape[0] > FEW:
+                self._check_room()
             return AdaptiveRun(
                 self.target, self.positions, self.keys, self.length, average=self.average, store=self.store,
                 settings=self.settings | self.told, partition=self.partition, step_size=self.step_size, view=self.view,
@@ -74,6 +90,17 @@ class Prepared:
             store=self.store, per_chain=self.per_chain, view=self.view,
             settings=self.settings | self.told | {"kernel": describe(self.kernel)},
         )  # fmt: skip
+
+    def _check_room(self) -> None:
+        """Raise if the chains of a run that tunes itself would not fit into memory, before its pilot begins."""
+        kernel, one = Adjusted(1.0) if self.target.exact else Langevin(1.0), shape_of_one(self.positions)
+        chains = self.keys.shape[0]
+        mesh = make_mesh(chains, self.target.batch_parts, calls_host=self.target.calls_host)
+        plan = make_plan(
+            self.target, kernel, one, self.length.steps, self.length.thin, averaged=self.average is not None,
+            store=self.store, mesh=mesh,
+        )  # fmt: skip
+        require_room(plan, self.target, kernel, one, self.average, chains)
 
 
 def prepare(
@@ -96,6 +123,8 @@ def prepare(
     on_disk: bool,
 ) -> Prepared:
     """Of the arguments of `sample`, whose draws may be kept on disk; raises if they are not possible."""
+    energy_as_init = init is not None and (init is target or isinstance(init, Target))
+    require(not energy_as_init, "init", init, "this is the target: give the position where the chains start")
     per_chain = isinstance(target, (list, tuple))
     if per_chain:
         check_lists(len(target), average, kernel, learning_rate, chains)
@@ -115,6 +144,7 @@ def prepare(
     require(trained or temperature is None, "temperature", temperature, remedy)
     usual = 1 if trained else 4
     chains = require_count("chains", usual if chains is None else chains, 1, "a run needs at least 1 chain")
+    check_chains(chains)
     share = 0.1 if kernel is not None else 0.3
     burn_in = require_count("burn_in", int(share * steps) if burn_in is None else burn_in, 0, "give 0 or more")
     require(burn_in < steps, "burn_in", burn_in, f"leave some of the {steps} steps after burn-in")
@@ -148,10 +178,12 @@ def prepare(
     told |= {"per_chain_init": True} if per_chain_init else {}
     traced = [trace_target(each, one) for each in targets]
     drawn = jax.eval_shape(lambda: traced[0].drawn(traced[0].init()))
+    added = []
     for i, each in enumerate(averages):
         seen_start = unstack(positions, i) if seen is None else seen.constrain(unstack(positions, i))
-        each.check_start(seen_start, traced[i].drawn(traced[i].init()))
-    added = [trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn) for each in averages]
+        with naming("average", getattr(each, "predict", each), at_init(one if view is None else view.shapes)):
+            each.check_start(seen_start, traced[i].drawn(traced[i].init()))
+            added.append(trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn))
     return Prepared(
         target=stack("target", traced) if per_chain else traced[0],
         view=view,

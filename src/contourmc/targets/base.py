@@ -119,7 +119,11 @@ class Target(HoldsArrays, ABC):
 
 def check_position(position: Any) -> None:
     """Raise unless the position is a pytree of at least one float array."""
-    leaves = jax.tree_util.tree_leaves_with_path(position)
+    try:
+        leaves = jax.tree_util.tree_leaves_with_path(position)
+    except (TypeError, ValueError) as error:
+        remedy = "the keys of a dictionary must be of one type, such as str, so that they can be sorted"
+        raise ValueError(f"init={position!r} is not possible: {remedy}") from error
     for path, leaf in leaves:
         kind = getattr(leaf, "dtype", None) or np.asarray(leaf).dtype
         floating = jnp.issubdtype(kind, jnp.floating)
@@ -127,6 +131,11 @@ def check_position(position: Any) -> None:
         require(floating, "init" + jax.tree_util.keystr(path), leaf, remedy)
     some = any(np.size(leaf) for _, leaf in leaves)
     require(some, "init", position, "a position needs at least one number")
+
+
+def at_init(position: Any) -> str:
+    """Where a function of the user's was called, for an error in it."""
+    return f"at an init of shape {jax.tree.map(jnp.shape, position)}"
 
 
 def check_starts(target: Target, positions: Position, *, per_chain: bool = False) -> None:

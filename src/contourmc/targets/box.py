@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from contourmc._core.checks import require
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, as_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +26,10 @@ class Box:
     high: Any
 
     def __post_init__(self):
+        for argument in ("low", "high"):
+            ends = [np.asarray(leaf) for leaf in jax.tree.leaves(getattr(self, argument))]
+            fine = all(jnp.issubdtype(end.dtype, jnp.number) for end in ends)
+            require(fine, argument, getattr(self, argument), "give a position made of numbers")
         same = jax.tree.structure(self.low) == jax.tree.structure(self.high)
         remedy = "give two positions of the same shapes, each number of low below that of high"
         require(same, "high", self.high, remedy)
@@ -38,7 +42,7 @@ class Box:
         keys = structure.unflatten(list(jax.random.split(key, len(leaves))))
 
         def inside(key: PRNGKeyArray, low: Any, high: Any) -> Any:
-            low, high = (jnp.asarray(end, jnp.result_type(float)) for end in (low, high))
+            low, high = (as_array(end).astype(jnp.result_type(float)) for end in (low, high))
             return jax.random.uniform(key, low.shape, low.dtype, low, high)
 
         return jax.tree.map(inside, keys, self.low, self.high)

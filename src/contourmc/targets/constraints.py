@@ -4,6 +4,7 @@ The maps are those of NumPyro (`biject_to`), which is imported when one is used.
 """
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -172,7 +173,8 @@ def interval(low: float, high: float) -> Constraint:
     True True
     """
     for argument, value in (("low", low), ("high", high)):
-        require_number(argument, abs(value), "give a finite number", positive=False)
+        size = abs(value) if isinstance(value, numbers.Real) else value
+        require_number(argument, size, "give a number, such as 0.0", positive=False)
     require(low < high, "high", high, f"give a number above low={low!r}")
     return Named("interval", (float(low), float(high)))
 

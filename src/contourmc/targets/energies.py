@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from contourmc._core.checks import require, require_number
+from contourmc._core.checks import naming, require, require_number
 from contourmc._core.noise import normal_like
 from contourmc._core.pytrees import Position
-from contourmc.targets.base import Target
+from contourmc.targets.base import Target, at_init
 
 Energy = Callable[[Any], Array]
 
@@ -113,13 +113,8 @@ def as_target(target: Target | Energy) -> Target:
 
 def _check_energy(energy: Energy, position: Any) -> None:
     """Raise unless the function gives one float at such a position."""
-    try:
+    with naming("target", energy, at_init(position)):
         value = jax.eval_shape(lambda x: energy(x), position)  # a new function, which JAX cannot remember
-    except Exception as error:
-        shapes = jax.tree.map(jnp.shape, position)
-        raise ValueError(
-            f"target={energy!r} is not possible: at an init of shape {shapes} it fails with {error!r}"
-        ) from error
     scalar = getattr(value, "shape", None) == () and jnp.issubdtype(value.dtype, jnp.floating)
     remedy = "an energy must be one float: sum over its terms, and check that init is one position"
     require(scalar, "target", value, remedy)

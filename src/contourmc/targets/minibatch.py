@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
-from contourmc._core.checks import require, require_count
+from contourmc._core.checks import naming, require, require_count
 from contourmc._core.gradient_terms import GradientTerms
 from contourmc._core.pytrees import Position
-from contourmc.targets.base import Target
+from contourmc.targets.base import Target, at_init
 from contourmc.targets.parts import Evaluated, sum_over_parts, take_part
 from contourmc.targets.random_key import takes_key
 
@@ -115,23 +115,30 @@ class MiniBatchTarget(Target):
 
     def check(self, position: Any) -> None:
         """Raise unless the likelihood gives one float for each observation, and the prior a single one."""
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        given = position, self.state, self.batch_shapes(), key
-        returned = jax.eval_shape(lambda *given: self._likelihood(*given), *given)
+        key, batch, where, made = jax.eval_shape(lambda: jax.random.key(0)), self.batch_shapes(), at_init(position), ""
+        if self.augment is not None:
+            with naming("augment", self.augment, f"with a random key and a batch of {self.batch_size}"):
+                batch = jax.eval_shape(lambda *given: self.augment(*given), key, batch)  # type: ignore[misc]
+            remedy = f"return the batch of {self.batch_size} observations that the likelihood is to see"
+            require(bool(jax.tree.leaves(batch)), "augment", batch, remedy)
+            made = f". It saw a batch of shapes {jax.tree.map(jnp.shape, batch)}, from augment"
+        with naming("log_likelihood", self.log_likelihood, where):
+            returned = jax.eval_shape(lambda *given: self._likelihood(*given), position, self.state, batch, key)
         pair = isinstance(returned, tuple) and len(returned) == 2
         remedy = "with a state, return the log likelihoods and the new state"
         require(pair, "log_likelihood", returned, remedy)
         values, new_state = returned
         floats = getattr(values, "shape", None) == (self.batch_size,) and jnp.issubdtype(values.dtype, jnp.floating)
         remedy = f"return one log likelihood for each of the {self.batch_size} observations of a batch: an array"
-        require(floats, "log_likelihood", values, f"{remedy} of shape ({self.batch_size},)")
+        require(floats, "log_likelihood", values, f"{remedy} of shape ({self.batch_size},){made}")
         require(
             _shapes(new_state) == _shapes(self.state),
             "log_likelihood",
             new_state,
             "the new state must have the shapes and types of the old",
         )
-        prior = jax.eval_shape(lambda given: self.log_prior(given), position)
+        with naming("log_prior", self.log_prior, where):
+            prior = jax.eval_shape(lambda given: self.log_prior(given), position)
         scalar = getattr(prior, "shape", None) == () and jnp.issubdtype(prior.dtype, jnp.floating)
         require(scalar, "log_prior", prior, "return one float: sum over all parameters")
 

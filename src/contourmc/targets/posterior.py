@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray
 
 from contourmc._core.checks import require, require_count, require_finite
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, as_array
 from contourmc.data.host_callback import HostData
 from contourmc.data.host_side import require_alone
 from contourmc.data.memmap_reader import MemmapReader
@@ -90,7 +90,7 @@ class Posterior(MiniBatchTarget, arrays=("data", "state")):
         if hasattr(self.log_likelihood, "check_data"):
             self.log_likelihood.check_data(self.data)  # type: ignore[attr-defined]
         data = (
-            jax.tree.map(jnp.asarray, self.data)
+            jax.tree.map(as_array, self.data)
             if resident
             else HostData(MemmapReader(jax.tree.map(np.asarray, self.data)))
         )

@@ -38,6 +38,7 @@ COLD = 0.01
 WALKERS = 32
 CHUNKS = (2, 5, 10, 20, 50)  # steps
 UNDEFINED = 1e-3  # the share of gradients that are NaN from which on it is more than a point, as the tip of √|x| is
+UNITS = "in which they vary by about 1"
 CORRELATED = 9.0  # the condition number, in units of the widths, from which on their covariance pays
 
 
@@ -224,12 +225,11 @@ def _settled(plan: PilotPlan, state: PilotState, record: Record) -> PilotState:
         mean = np.mean(state.log_steps[-max(1, plan.settle // 4) :])
         state = state._replace(step_size=float(np.exp(mean)))
     _require_landscape(np.concatenate(state.energies), record)  # first: on energies too coarse no step may be accepted
-    remedy = (
-        "every move was refused: give a smaller step size"
-        if plan.given_step
-        else "check the energy: no step is small enough"
-    )
-    require(state.acceptance > 0, "step_size", state.step_size, remedy)
+    named, remedy = ("step_size", state.step_size), "every move was refused: give a smaller step size"
+    if not plan.given_step:
+        named = "target", f"an energy by which even steps of {(2 * state.step_size) ** 0.5:.0e} are all refused"
+        remedy = f"check the energy; or, if positions vary by less than that, measure them in units {UNITS}"
+    require(state.acceptance > 0, *named, remedy)
     return state._replace(settled_acceptance=state.acceptance, visits=())
 
 
@@ -288,8 +288,13 @@ def _require_landscape(energies: np.ndarray, record: Record) -> None:
     """Raise for energies that cannot be told apart."""
     flat = all(not np.any(leaf) for leaf in jax.tree.leaves(record.gradient_variance)) and np.ptp(energies) == 0
     walls = float(record.acceptance) < 1
-    remedy = "there is nothing to sample: check the energy, or give it walls, where it is jnp.inf"
-    require(not flat or walls, "target", "an energy that is the same everywhere", remedy)
+    slope = max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(record.gradients))
+    remedy = (
+        f"it hardly changes in steps of about 1: measure positions in units of {1 / max(slope, 1e-38):.0e}, {UNITS}"
+    )
+    require(not flat or walls or slope == 0, "target", f"an energy with gradients of {slope:.0e}", remedy)
+    remedy = "there is nothing to sample: check the energy, or give it walls, where it is jnp.inf; or measure positions"
+    require(not flat or walls, "target", "an energy that is the same everywhere", f"{remedy} in units {UNITS}")
     size = float(np.max(np.abs(energies[-1])))
     grain = float(np.spacing(np.asarray(size, energies.dtype)))
     coarse = f"numbers of this size are {grain:.2g} apart in {energies.dtype}, too coarse for differences of 1"
