@@ -4,7 +4,7 @@ A schedule is a number or any function of the step that JAX can trace. The ones 
 classes, so that equal settings are equal objects: they can be printed and stored, and compile once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,7 @@ def evaluate(schedule: Schedule, steps: Int[Array, " steps"]) -> Float[Array, " 
 
 def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: bool = True) -> float | None:
     """The schedule's value at the first step, or None if it is not known yet; raises if it is impossible."""
-    first = _first_value(schedule) if callable(schedule) else schedule
+    first = values_at(schedule, [1])[0] if callable(schedule) else schedule
     if not is_known(first):
         return None
     first = float(first) if callable(schedule) else first
@@ -121,11 +121,14 @@ def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: 
     return float(first)
 
 
-def _first_value(schedule: Any) -> Any:
-    """On the host if NumPy can do it: a program compiled for one number would take longer, and touch a device."""
-    steps = jax.ShapeDtypeStruct((1,), np.int32)
+def values_at(schedule: Any, steps: Sequence[int]) -> Float[np.ndarray, " steps"]:
+    """The schedule's values at some steps, one by one.
+
+    On the host if NumPy can do it: a program compiled for one number would take longer, and touch a device.
+    """
+    numbers = np.asarray(steps, np.int32).reshape(-1, 1)
     try:
-        values = host_function(lambda steps: evaluate(schedule, steps), steps)(np.ones(1, np.int32))[0]
+        values = host_function(lambda step: evaluate(schedule, step), jax.ShapeDtypeStruct((1,), np.int32))
+        return np.array([values(number)[0][0] for number in numbers])
     except UnknownOperationError:
-        values = evaluate(schedule, jnp.ones(1, jnp.int32))
-    return values[0]
+        return np.array([evaluate(schedule, jnp.asarray(number))[0] for number in numbers])
