@@ -18,6 +18,7 @@ from contourmc._core.processes import any_process, from_first, in_all, several
 from contourmc._core.progress import COMPILING
 from contourmc._core.pytrees import Position
 from contourmc.checkpoints.folder import RunFolder
+from contourmc.checkpoints.identity import tolerance
 from contourmc.checkpoints.states import States
 from contourmc.checkpoints.termination import STATUS, Termination, heeding_termination
 from contourmc.draws.run_files import write_summary
@@ -25,9 +26,6 @@ from contourmc.engine.run import Keeper, Run
 from contourmc.engine.together import TOGETHER, Report
 
 MOST_TIME = 0.02  # of a run, for its checkpoints
-# By how much the same energies may differ: a GPU's programs differ between processes, and may compute in bfloat16.
-TOLERANCES = {"cpu": 1e-4}
-OTHER_TOLERANCE = 1e-2
 MOST_BYTES = 2**26  # of draws in memory, before they are written to disk without a checkpoint
 
 
@@ -75,8 +73,7 @@ class FolderKeeper(Keeper):
         self._step, self._flushed = run.step, run.draws
         if self._probe is not None and checkpoint.probe is not None:
             now = self._probe(run.positions)
-            tolerance = TOLERANCES.get(jax.default_backend(), OTHER_TOLERANCE)
-            same = np.allclose(now, checkpoint.probe, rtol=tolerance, atol=tolerance, equal_nan=True)
+            same = np.allclose(now, checkpoint.probe, rtol=tolerance(), atol=tolerance(), equal_nan=True)
             remedy = "the energy is not that of the run in it: where chain 0 is, it was"
             remedy += f" {checkpoint.probe[0]:.6g} and is {now[0]:.6g} now. Give the same target, or another folder"
             require(same, "checkpoint", str(self._folder.path), remedy)

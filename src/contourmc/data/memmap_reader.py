@@ -12,10 +12,13 @@ from contourmc.data.host_callback import Reader
 
 
 class MemmapReader(Reader):
-    """Gives rows of arrays, such as memory-mapped ones, while a thread reads those of the next step."""
+    """Gives rows of arrays, such as memory-mapped ones, while a thread reads those of the next step.
+
+    data: a pytree of the arrays.
+    """
 
     def __init__(self, data: Any):
-        self._data = data
+        self.data = data
         super().__init__(jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], canonical(leaf)), data))
         self._pool: ThreadPoolExecutor | None = None
         self._following: dict[bytes, np.ndarray] = {}
@@ -51,7 +54,7 @@ class MemmapReader(Reader):
             require_finite(f"data{jax.tree_util.keystr(path)}", rows)
             return rows
 
-        return jax.tree_util.tree_map_with_path(gather, self._data, self.shapes)
+        return jax.tree_util.tree_map_with_path(gather, self.data, self.shapes)
 
 
 def canonical(array: Any) -> Any:

@@ -4,7 +4,7 @@ A schedule is a number or any function of the step that JAX can trace. The ones 
 classes, so that equal settings are equal objects: they can be printed and stored, and compile once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,7 +119,7 @@ def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: 
     if callable(schedule):
         needed = "a schedule gives one number for each step of an array of them, and JAX must be able to trace it, with"
         with naming(argument, schedule, "at step 1", f"{needed} jnp.where in place of if"):
-            first = _first_value(schedule)
+            first = values_at(schedule, [1])[0]
             first = float(first) if is_known(first) else first
     if not is_known(first):
         return None
@@ -127,11 +127,14 @@ def check_schedule(argument: str, schedule: Schedule, remedy: str, *, positive: 
     return float(first)
 
 
-def _first_value(schedule: Any) -> Any:
-    """On the host if NumPy can do it: a program compiled for one number would take longer, and touch a device."""
-    steps = jax.ShapeDtypeStruct((1,), np.int32)
+def values_at(schedule: Any, steps: Sequence[int]) -> list[Any]:
+    """The schedule's values at some steps, one by one; those of a program that is being traced are not known yet.
+
+    On the host if NumPy can do it: a program compiled for one number would take longer, and touch a device.
+    """
+    numbers = np.asarray(steps, np.int32).reshape(-1, 1)
     try:
-        values = host_function(lambda steps: evaluate(schedule, steps), steps)(np.ones(1, np.int32))[0]
+        values = host_function(lambda step: evaluate(schedule, step), jax.ShapeDtypeStruct((1,), np.int32))
+        return [values(number)[0][0] for number in numbers]
     except UnknownOperationError:
-        values = evaluate(schedule, jnp.ones(1, jnp.int32))
-    return values[0]
+        return [evaluate(schedule, jnp.asarray(number))[0] for number in numbers]

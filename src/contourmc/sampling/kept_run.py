@@ -13,14 +13,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from contourmc._core.checks import require, require_count, require_number
+from contourmc._core.compiling import call_compiled
 from contourmc._core.describe import describe
 from contourmc._core.processes import any_process, from_first, in_all
-from contourmc._core.pytrees import Position, named_leaves, shape_of_one
+from contourmc._core.pytrees import Position, named_leaves, shape_of_one, unstack
+from contourmc._core.tracing import Traced, with_plain_functions
 from contourmc.checkpoints.folder import RunFolder
-from contourmc.checkpoints.identity import Identity, differences, plain
+from contourmc.checkpoints.identity import (
+    MEASURED,
+    Identity,
+    arrays_of,
+    differences,
+    plain,
+    schedules_of,
+    sketches_of,
+    tolerance,
+)
 from contourmc.checkpoints.keeper import FolderKeeper
 from contourmc.checkpoints.packing import structures_of
 from contourmc.engine.run import Run
+from contourmc.predictions.model_average import ModelAverage
 from contourmc.sampling.prepared import Prepared
 from contourmc.targets.base import energies_at
 from contourmc.targets.streamed_posterior import StreamedPosterior
@@ -134,7 +146,9 @@ def require_same_everywhere(prepared: Prepared) -> None:
 
 def identity_of(prepared: Prepared) -> Identity:
     """What must be the same when a run is resumed."""
-    kernel, positions = prepared.kernel, prepared.positions
+    kernel, positions, average = prepared.kernel, prepared.positions, prepared.average
+    moves = {} if kernel is None else arrays_of(kernel, "kernel", exact=False)
+    added = {} if average is None else arrays_of(average, "average", exact=True)
     return plain(
         prepared.settings
         | prepared.described
@@ -144,9 +158,42 @@ def identity_of(prepared: Prepared) -> Identity:
             "step_size": prepared.step_size,
             "store": prepared.store,
             "precision": str(jnp.result_type(float)),
+            MEASURED: schedules_of(kernel, prepared.length.steps)
+            | arrays_of(prepared.target, "target", exact=True)
+            | sketches_of(positions, "init")
+            | added
+            | moves
+            | _predictions(prepared),
             "position": {name: f"{leaf.dtype}{list(leaf.shape[1:])}" for name, leaf in named_leaves(positions).items()},
         }
     )
+
+
+def _predictions(prepared: Prepared) -> Identity:
+    """What the models near the starts predict, by which another `predict` of an average is noticed."""
+    found: Identity = {}
+    for i, average in enumerate(prepared.averages):
+        if not isinstance(average, ModelAverage):
+            continue
+        target = unstack(prepared.target, i) if prepared.per_chain else prepared.target
+        position = jax.tree.map(lambda leaf, i=i: _near(leaf[i : i + 1]), prepared.positions)
+        seen = unstack(position if prepared.view is None else prepared.view.of(position, 1), 0)
+        state = target.drawn(target.init())
+        inputs = jax.tree.map(lambda leaf, count=average.chunk: leaf[:count], average.inputs)
+        arguments = (seen, inputs) if state is None else (seen, state, inputs)
+        predict = Traced(with_plain_functions(average).predict, *arguments)
+        name = f"what predict of average[{i}] gives" if prepared.per_chain else "what predict of the average gives"
+        found |= sketches_of(call_compiled(_called, predict, *arguments), name, tolerance())
+    return found
+
+
+def _near(leaf: Any) -> Any:
+    """Numbers nearby: where all parameters are zero, many models predict the same."""
+    return leaf + 0.1 * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape).astype(leaf.dtype)
+
+
+def _called(function: Traced, *arguments: Any) -> Any:
+    return function(*arguments)
 
 
 def _structures(prepared: Prepared) -> list[Any]:

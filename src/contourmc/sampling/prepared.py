@@ -50,6 +50,7 @@ FEW = 100  # chains fit into any memory, and their plan need not be made twice
 @dataclass(frozen=True)
 class Prepared:
     """target, average: as the run evaluates them; stacks if each chain has its own.
+    averages: as they were given, with their functions.
     view: how the user sees positions; None if as they are sampled.
     kernel: None for a run that tunes itself.
     partition, step_size: what the user gave to such a run.
@@ -64,6 +65,7 @@ class Prepared:
     target: Target
     view: TracedView | None
     average: Average | None
+    averages: list[Average]
     kernel: Kernel | None
     partition: Partition | None
     step_size: float | None
@@ -188,6 +190,7 @@ def prepare(
         target=stack("target", traced) if per_chain else traced[0],
         view=view,
         average=stack("average", added) if per_chain and added else added[0] if added else None,
+        averages=averages,
         kernel=kernel,
         partition=partition if isinstance(partition, Partition) else None,
         step_size=None if isinstance(step_size, str) else float(step_size),
