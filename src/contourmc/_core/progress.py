@@ -19,13 +19,15 @@ class Progress:
     """Steps done, time elapsed and remaining, steps per second of all chains, and a note.
 
     It is a bar if standard error is a terminal, or if `show` is true. Elsewhere, as in the log of a cluster, it is a
-    line a minute, the first after a minute, unless `show` is false. Of several processes the first shows it.
+    line a minute, the first after a minute, unless `show` is false. Of several processes the first shows it. Without
+    standard error, as in a daemon, nothing is shown.
     """
 
     def __init__(self, steps: int, chains: int, show: bool | None):
         self._steps, self._chains = steps, chains
-        self._show = is_first() and (sys.stderr.isatty() if show is None else show)
-        self._lines = is_first() and show is None and not self._show
+        there = sys.stderr is not None and not sys.stderr.closed  # as in most processes, but not in all
+        self._show = is_first() and there and (sys.stderr.isatty() if show is None else show)
+        self._lines = is_first() and there and show is None and not self._show
         self._bar: RichProgress | None = None
         self._begun: tuple[float, int] | None = None  # when the first steps were done, and how many
         self._next = time.monotonic() + LINE_SECONDS
