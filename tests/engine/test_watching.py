@@ -1,5 +1,10 @@
 """Functions that watch a run: what they get, that they change nothing, and that they may end it."""
 
+import asyncio
+import gc
+import signal
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -129,6 +134,84 @@ def test_the_progress_line_shows_the_loss_and_the_average(monkeypatch, capsys):
         assert words in lines[-1]
     cm.sample(POSTERIOR, **SETTINGS, progress=False)
     assert not capsys.readouterr().err
+
+
+@pytest.fixture
+def ctrl_c():
+    """A function that presses Ctrl-C, which does nothing where tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda *_: signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_gives_the_draws_so_far_inside_of_asyncio(ctrl_c):
+    """By itself, asyncio cancels the task at its next `await`: after the run, and without its draws."""
+
+    async def main():
+        await asyncio.sleep(0)
+        run = cm.sample(POSTERIOR, **SETTINGS, on_block=ctrl_c, block_every=0)
+        await asyncio.sleep(0)
+        return run
+
+    try:
+        run = asyncio.run(main())
+    except KeyboardInterrupt:
+        pytest.fail("the draws are lost")
+    assert run.interrupted
+    assert run.trajectory.steps[-1] < 500
+
+
+def in_a_collection(_phase, _info):
+    """As what JAX calls at every garbage collection."""
+    signal.raise_signal(signal.SIGINT)
+
+
+class Careless:
+    """An object whose end is interrupted."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("where", ["collection", "end"])
+def test_ctrl_c_is_not_lost_where_python_ignores_exceptions(where, ctrl_c):
+    steps = []
+
+    def look(step, figures):
+        steps.append(step)
+        if len(steps) > 1:
+            return
+        if where == "end":
+            Careless()
+            return
+        gc.callbacks.append(in_a_collection)
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(in_a_collection)
+
+    assert cm.sample(POSTERIOR, **SETTINGS, on_block=look, block_every=0).interrupted
+    assert len(steps) == 1
+
+
+def test_a_handler_of_the_users_own_stays(ctrl_c):
+    pressed = []
+    signal.signal(signal.SIGINT, lambda *_: pressed.append(1))
+    run = cm.sample(POSTERIOR, **SETTINGS, on_block=ctrl_c, block_every=1e6)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert pressed == [1]
+    assert not run.interrupted
+
+
+@pytest.mark.parametrize("show", [None, True])
+def test_without_standard_error_a_run_is_silent(show, monkeypatch, capsys):
+    """As in a daemon: there `print` would take standard output instead."""
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not cm.sample(POSTERIOR, **SETTINGS, progress=show).interrupted
+    assert capsys.readouterr().out == ""
 
 
 def test_a_short_run_prints_nothing(capsys):

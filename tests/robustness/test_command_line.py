@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
 
-from contourmc.cli import interruption
+from contourmc.cli import interruption, runs
 from contourmc.cli.main import app
 from contourmc.engine.kernel_run import KernelRun
 from contourmc.studies import algorithm_one
@@ -110,6 +111,64 @@ def test_one_interrupt_ends_a_command_that_would_go_on_for_hours(tmp_path):
     assert "Traceback" not in errors
     assert out == ""
     assert not (tmp_path / "out").exists()
+
+
+# The command, with something that happens when it begins to import JAX.
+IMPORTING = """
+import os, signal, sys
+import contourmc_command
+
+class Importing:
+    def find_spec(self, name, *_):
+        if name == "jax":
+            {}
+
+sys.meta_path.insert(0, Importing())
+contourmc_command.main()
+"""
+
+
+def test_an_interrupt_during_the_imports_ends_the_command():
+    """Some of them would turn it into another error."""
+    code = IMPORTING.format(
+        "\n            ".join(["try:", "    signal.raise_signal(signal.SIGINT)", "except BaseException:", "    pass"])
+    )
+    with started(sys.executable, "-c", code, "--help") as process:
+        out, errors = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, out, errors) == (130, "", "interrupted: nothing was done\n")
+
+
+def test_an_interrupt_before_the_work_ends_the_command(monkeypatch):
+    """Typer tells it from other errors by its status alone."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "_place_of", interrupted)
+    told, ended, main = [], [], import_module("contourmc.cli.main")
+    monkeypatch.setattr(main, "end_at_second_interrupt", lambda: None)
+    monkeypatch.setattr(main, "tell_interrupted", told.append)
+    monkeypatch.setattr(main, "end_at_once", ended.append)
+    monkeypatch.setattr(sys, "argv", ["contourmc", "show", "folder"])
+    with pytest.raises(SystemExit):
+        main.main()
+    assert (told, ended) == (["nothing was written"], [130])
+
+
+def test_without_standard_streams_no_file_takes_their_place():
+    """Else what is printed would go into it."""
+    code = IMPORTING.format("os._exit(100 + os.open(os.devnull, os.O_RDONLY))")
+    done = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", code], check=False)
+    assert done.returncode > 102
+
+
+def test_a_thread_of_the_users_file_does_not_keep_the_command_alive(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()\nx = 1 / 0")
+    with started(*COMMAND, "sample", f"{file}:energy", "--init", "0.0", "--out", str(tmp_path / "out")) as process:
+        _, errors = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 2
+    assert "ZeroDivisionError" in errors
 
 
 def test_a_second_interrupt_ends_the_process():

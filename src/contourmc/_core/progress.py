@@ -19,13 +19,16 @@ class Progress:
     """Steps done, time elapsed and remaining, steps per second of all chains, and a note.
 
     It is a bar if standard error is a terminal, or if `show` is true. Elsewhere, as in the log of a cluster, it is a
-    line a minute, the first after a minute, unless `show` is false. Of several processes the first shows it.
+    line a minute, the first after a minute, unless `show` is false. Of several processes the first shows it. Without
+    standard error, as in a daemon, nothing is shown.
     """
 
     def __init__(self, steps: int, chains: int, show: bool | None):
         self._steps, self._chains = steps, chains
-        self._show = is_first() and (sys.stderr.isatty() if show is None else show)
-        self._lines = is_first() and show is None and not self._show
+        stream = sys.stderr
+        terminal = None if stream is None or stream.closed else stream.isatty()
+        self._show = is_first() and terminal is not None and (terminal if show is None else show)
+        self._lines = is_first() and terminal is False and show is None
         self._bar: RichProgress | None = None
         self._begun: tuple[float, int] | None = None  # when the first steps were done, and how many
         self._next = time.monotonic() + LINE_SECONDS

@@ -4,7 +4,9 @@ import os
 import signal
 import socket
 import sys
-from threading import Thread
+from contextlib import suppress
+from threading import Thread, main_thread
+from threading import enumerate as enumerate_threads
 from typing import NoReturn
 
 STATUS = 130  # of a command that Ctrl-C ended, as shells have it
@@ -23,10 +25,18 @@ def end_at_second_interrupt() -> None:
 
 
 def end_at_once(status: int) -> NoReturn:
-    """End the process without Python's shutdown, which can crash while the compiler is at work in another thread."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    """End the process without Python's shutdown, which can crash while the compiler is at work in another thread, and
+    waits for all threads.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, OSError, ValueError):  # there is none, or nobody reads it
+            stream.flush()
     os._exit(status)
+
+
+def threads_remain() -> bool:
+    """Whether there are threads, as of the user's file, for which Python would wait at the end, perhaps for ever."""
+    return any(not thread.daemon and thread is not main_thread() for thread in enumerate_threads())
 
 
 def _watch(reader: socket.socket, writer: socket.socket) -> None:

@@ -8,9 +8,16 @@ import typer
 from contourmc import __version__
 from contourmc.cli import runs
 from contourmc.cli.doctor import doctor
-from contourmc.cli.interruption import STATUS, end_at_once, end_at_second_interrupt
-from contourmc.cli.output import console, output_folder, replace_what_cannot_be_shown, tell_written
+from contourmc.cli.interruption import STATUS, end_at_once, end_at_second_interrupt, threads_remain
+from contourmc.cli.output import (
+    console,
+    output_folder,
+    replace_what_cannot_be_shown,
+    tell_interrupted,
+    tell_written,
+)
 from contourmc.cli.reproduce import app as reproduce
+from contourmc.engine.together import heeding_interrupts
 
 app = typer.Typer(
     help="Sample distributions with many modes by contour stochastic-gradient MCMC.",
@@ -62,9 +69,12 @@ def main() -> None:
     """The entry point of the `contourmc` command."""
     replace_what_cannot_be_shown()
     end_at_second_interrupt()
-    try:
-        app()
-    except SystemExit as ended:
-        if ended.code == STATUS:
-            end_at_once(STATUS)
-        raise
+    with heeding_interrupts():
+        try:
+            app()
+        except SystemExit as ended:
+            if isinstance(getattr(ended.__context__, "__cause__", None), KeyboardInterrupt):
+                tell_interrupted("nothing was written")
+            if ended.code == STATUS or threads_remain():
+                end_at_once(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+            raise

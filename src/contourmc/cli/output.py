@@ -83,5 +83,10 @@ def stop(message: str) -> NoReturn:
 
 def stop_interrupted(message: str) -> NoReturn:
     """Say what came of a command that Ctrl-C ended, and exit."""
-    make_console(stderr=True).print(Text.assemble(("interrupted: ", "bold yellow"), message), soft_wrap=True)
+    tell_interrupted(message)
     raise typer.Exit(STATUS)
+
+
+def tell_interrupted(message: str) -> None:
+    """Say what came of a command that Ctrl-C ended."""
+    make_console(stderr=True).print(Text.assemble(("interrupted: ", "bold yellow"), message), soft_wrap=True)

@@ -28,7 +28,7 @@ from contourmc.engine.programs import Programs
 from contourmc.engine.recorder import note_on, read_mark, trajectory_of
 from contourmc.engine.run import Run
 from contourmc.engine.state import Draws, RunState, first_failure, gather, joined
-from contourmc.engine.together import Report
+from contourmc.engine.together import Report, raise_lost_interrupt
 from contourmc.engine.vector_position import VectorAverage, VectorTarget
 from contourmc.kernels.base import Kernel
 from contourmc.predictions.average import Average
@@ -144,6 +144,7 @@ class KernelRun(Run):
             self.compile_seconds += time.perf_counter() - began
             with ThreadPoolExecutor(threads(self._state.groups)) as pool, self.target.reading():
                 while self._state.step < step and self._state.failure is None:
+                    raise_lost_interrupt()
                     self._advance(pool, self._pace.segment_end(self._state.step, step))
                     if report is not None:
                         count = self.length.steps_before + self._state.step

@@ -13,7 +13,7 @@ from contourmc._core.processes import several
 from contourmc._core.pytrees import Position
 from contourmc.data.data_error import HostError
 from contourmc.draws.samples import Samples
-from contourmc.engine.together import TOGETHER, Report, ending_together
+from contourmc.engine.together import TOGETHER, Report, ending_together, heeding_interrupts
 from contourmc.engine.watching import OnBlock, Stopped, Watcher
 from contourmc.targets.base import Target
 
@@ -203,6 +203,7 @@ class Run(ABC):
             require(not self._closed, "steps", steps, "the run has been closed")
             try:
                 with ExitStack() as contexts:
+                    contexts.enter_context(heeding_interrupts())
                     watch = watcher.after_segment if watcher.needed else None
                     watched = contexts.enter_context(ending_together(watch))
                     if self._keeper is not None:

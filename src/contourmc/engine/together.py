@@ -1,12 +1,15 @@
-"""How a run of several processes ends: an interruption or an error in one of them ends all after the same segment.
+"""How a run ends early: by Ctrl-C, which must not get lost; and in several processes after the same segment.
 
-An exception at any moment, as in a single process, would leave the others waiting for one that has gone.
+There an exception at any moment, as in a single process, would leave the others waiting for one that has gone.
 """
 
+import gc
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from contourmc._core.processes import largest, several
@@ -18,6 +21,56 @@ Report = Callable[[str, int, str], None]
 # What all processes raise together; of other errors the others know nothing.
 TOGETHER = (KeyboardInterrupt, SystemExit, HostError)
 _INTERRUPTED, _TERMINATED, _FAILED = 1, 2, 3
+
+
+class _Interrupts:
+    """A handler of SIGINT.  asked: whether one has come that nobody has heeded."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self, _: int, frame: FrameType | None) -> None:
+        self.asked = True
+        code = None if frame is None else frame.f_code
+        if all(getattr(callback, "__code__", None) is not code for callback in gc.callbacks):
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """A context in which Ctrl-C raises a KeyboardInterrupt; if it gets lost, `raise_lost_interrupt` raises it again.
+
+    It gets lost where Python ignores exceptions, as in what JAX calls at every garbage collection, where signals are
+    often handled after a long compilation. The handler of asyncio gives way to this one, since it would end the
+    task at its next `await`, after the run and without its draws. A handler of the user's own stays, and so does the
+    one of a context around this.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    usual = before is signal.default_int_handler or _of_asyncio(before)
+    if threading.current_thread() is not threading.main_thread() or not usual:
+        yield
+        return
+    signal.signal(signal.SIGINT, _Interrupts())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def raise_lost_interrupt() -> None:
+    """Called now and then inside of `heeding_interrupts`."""
+    handler = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if main and isinstance(handler, _Interrupts) and handler.asked:
+        handler.asked = False
+        raise KeyboardInterrupt
+
+
+def _of_asyncio(handler: Any) -> bool:
+    """Whether a handler is the one that `asyncio.run` sets: a `partial` of a method of `asyncio.Runner`."""
+    asyncio = sys.modules.get("asyncio")
+    method = getattr(handler, "func", None)
+    return asyncio is not None and isinstance(getattr(method, "__self__", None), asyncio.Runner)
 
 
 @contextmanager

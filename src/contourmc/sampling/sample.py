@@ -9,6 +9,7 @@ from typing import Any, Literal
 from contourmc._core.progress import Progress
 from contourmc.draws.samples import Samples
 from contourmc.engine.run import DivergenceError, Run
+from contourmc.engine.together import heeding_interrupts
 from contourmc.engine.watching import OnBlock
 from contourmc.flattening.following import Following
 from contourmc.flattening.partition import Partition
@@ -106,7 +107,7 @@ def sample(
     )  # fmt: skip
     kept: dict[str, Any] = dict(average=average, store=store, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     length: dict[str, Any] = dict(steps=steps, burn_in=burn_in, thin=thin)
-    with begin(learning_rate=learning_rate, **length, **kept) as run:
+    with heeding_interrupts(), begin(learning_rate=learning_rate, **length, **kept) as run:
         try:
             return _finished(run, progress, on_block, block_every)
         except DivergenceError as error:
@@ -135,7 +136,7 @@ def resume(
     >>> cm.resume("folder", steps=4_000)
     Samples(4 chains × 3800 draws, SGLD)
     """
-    with start(**stored_call(folder, steps)) as run:
+    with heeding_interrupts(), start(**stored_call(folder, steps)) as run:
         return _finished(run, progress, on_block, block_every)
 
 

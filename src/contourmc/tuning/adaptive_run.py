@@ -29,7 +29,7 @@ from contourmc.engine.kernel_run import KernelRun, SavedRun
 from contourmc.engine.length import Length
 from contourmc.engine.no_samples import no_samples
 from contourmc.engine.run import Run
-from contourmc.engine.together import Report
+from contourmc.engine.together import Report, raise_lost_interrupt
 from contourmc.flattening.partition import Partition
 from contourmc.kernels.contour import Contour, ContourState
 from contourmc.predictions.average import Average
@@ -141,6 +141,7 @@ class AdaptiveRun(Run):
 
     def advance_to(self, step: int, report: Report | None) -> None:
         while self.step < step and not self.failure:
+            raise_lost_interrupt()
             state, run = self._now
             stage = STAGES[state.stage]
             if run is None:
