@@ -1,5 +1,6 @@
 """Any kernel whose steps are increments of the position, as an Optax transformation."""
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -54,7 +55,7 @@ def sampler(
     weight_decay: λ.
     seed: of the noise.
 
-    `update(gradients, state, parameters, value=loss)` needs the parameters for a weight decay, and the loss for a
+    `update(gradients, state, params, value=loss)` needs the parameters for a weight decay, and the loss for a
     contour kernel. If the loss is not finite, neither are the updates.
 
     >>> import contourmc.optax as samplers
@@ -71,28 +72,28 @@ def sampler(
     require_number("weight_decay", weight_decay, "a weight decay must be 0 or more", positive=False)
     decays = not is_known(weight_decay) or weight_decay > 0
 
-    def init(parameters: Position) -> SamplerState:
-        _check_floats(parameters)
+    def init(params: Position) -> SamplerState:
+        _check_floats(params)
         nothing = jnp.zeros((), jnp.result_type(float))
         info = Info(nothing, jnp.zeros((), jnp.int32), nothing, nothing)
-        state = kernel.init(jax.tree.map(jnp.asarray, parameters)).at(None)
+        state = kernel.init(jax.tree.map(jnp.asarray, params)).at(None)
         return SamplerState(jax.random.key_data(jax.random.key(seed)), state, info)
 
     def update(
         gradients: Position,
         state: SamplerState,
-        parameters: Position | None = None,
+        params: Position | None = None,
         *,
         value: Any = None,
         **_: Any,
     ) -> tuple[Position, SamplerState]:
-        require(not decays or parameters is not None, "params", None, "weight decay needs them: update(…, params)")
+        require(not decays or params is not None, "params", None, "weight decay needs them: update(…, params)")
         loss = _as_loss(value, needed=flattened)
         energy, gradient = data_size * loss, jax.tree.map(lambda g: data_size * g, gradients)
-        if decays and parameters is not None:
+        if decays and params is not None:
             precision = data_size * weight_decay
-            energy = energy + precision / 2 * optax.tree.norm(parameters, squared=True)
-            gradient = jax.tree.map(lambda g, x: g + precision * x, gradient, parameters)
+            energy = energy + precision / 2 * optax.tree.norm(params, squared=True)
+            gradient = jax.tree.map(lambda g, x: g + precision * x, gradient, params)
         # A loss that is not finite must not go unnoticed: its bin would be any, and its multiplier 1.
         sound = jnp.where(jnp.isfinite(energy), 1.0, jnp.nan)
         gradient = jax.tree.map(lambda g, given: (sound * g).astype(given.dtype), gradient, gradients)
@@ -112,13 +113,13 @@ def _as_loss(value: Any, *, needed: bool) -> Float[Array, ""]:
     loss = jnp.asarray(0.0 if value is None else value)
     one = loss.shape == () and jnp.issubdtype(loss.dtype, jnp.floating)
     require(one, "value", f"an array of {loss.dtype}{list(loss.shape)}", "give the mean loss of the batch, one float")
-    if is_known(loss):
-        require(bool(jnp.isfinite(loss)), "value", float(loss), "the loss is not finite: lower the learning rate")
+    if is_known(loss):  # also inside a program that is being traced for other reasons, where JAX computes no values
+        require(math.isfinite(float(loss)), "value", float(loss), "the loss is not finite: lower the learning rate")
     return loss.astype(jnp.result_type(float))
 
 
-def _check_floats(parameters: Position) -> None:
-    for path, leaf in jax.tree_util.tree_leaves_with_path(parameters):
+def _check_floats(params: Position) -> None:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
         floating = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
         remedy = "parameters must be floats; leave others out with optax.masked"
         require(floating, "params" + jax.tree_util.keystr(path), leaf, remedy)
