@@ -147,6 +147,28 @@ def test_the_weight_is_that_of_the_point_where_the_loss_was_computed():
     assert len(set(reported)) > 10
 
 
+@pytest.mark.parametrize("closure", [False, True])
+def test_a_draw_after_the_step_is_refused(closure):
+    """Its loss belongs to where the step began: the weight would be that of another point."""
+    model = linear(2.0)
+    settings = dict(lr=0.5, data_size=10, partition=cm.Partition(low=1.0, width=1.0, bins=10))
+    optimiser, ensemble = CSGLD(model.parameters(), **settings), Ensemble(model)
+
+    def backward():
+        optimiser.zero_grad()
+        loss = (model(torch.ones(1, 1)) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        loss = optimiser.step(backward if closure else backward())
+        with pytest.raises(ValueError, match=r"^loss=.*parameters have moved.*before opt\.step"):
+            ensemble.add(optimiser, loss)
+        ensemble.add(optimiser, backward())
+        ensemble.add(log_weight=optimiser.weigh(loss))  # as somebody who knows the weight may say
+    assert len(ensemble) == 4
+
+
 def test_what_cannot_be():
     model = linear(1.0)
     with pytest.raises(ValueError, match="add draws before predicting"):
