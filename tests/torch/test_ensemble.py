@@ -113,6 +113,40 @@ def test_draws_are_copies_and_the_model_is_left_alone():
     assert not torch.equal(means[0], means[1])
 
 
+class Tied(torch.nn.Module):
+    """As GPT-2: the weights of the first layer are those of the last, one tensor with two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, x):
+        return self.head(self.words(x))
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_tied_weights_predict(running, tmp_path):
+    model, x = Tied(), torch.tensor([1, 4])
+    optimiser = SGLD(model.parameters(), lr=0.5, data_size=10)
+    ensemble, outputs = Ensemble(model, inputs=x if running else None), []
+    for _ in range(3):
+        optimiser.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        ensemble.add(optimiser, loss)
+        outputs.append(model(x).detach())
+        optimiser.step(loss)
+    torch.save(ensemble.state_dict(), tmp_path / "ensemble.pt")
+    loaded = Ensemble(model, inputs=x if running else None)
+    loaded.load_state_dict(torch.load(tmp_path / "ensemble.pt", weights_only=True))
+    for each in (ensemble, loaded):
+        torch.testing.assert_close(each.predict() if running else each.predict(x), torch.stack(outputs).mean(0))
+    for state in ensemble.states:
+        assert state["words.weight"] is state["head.weight"]  # kept once
+        model.load_state_dict(state)
+
+
 @pytest.mark.parametrize("running", [False, True])
 def test_an_ensemble_is_saved_and_loaded(running, tmp_path):
     model, x = linear(0.0), torch.ones(2, 1)

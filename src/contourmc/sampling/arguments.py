@@ -1,6 +1,7 @@
 """The arguments of `sample`: what is possible, and what is chosen where nothing is given."""
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -121,6 +122,9 @@ def _given_positions(init: Any, keys: Array, per_chain: bool) -> Any:
     """The positions that the user gave, stacked."""
     chains = keys.shape[0]
     if callable(init):
+        nnx = sys.modules.get("flax.nnx")  # whoever has a module, which is no function of a key, has imported it
+        remedy = "give its parameters: graph, params = nnx.split(model), with nnx.merge(graph, params) in the energy"
+        require(nnx is None or not isinstance(init, nnx.Module), "init", type(init).__name__, remedy)
         init = jax.vmap(init)(_keys_of_starts(keys))
         check_position(init)
         return init

@@ -104,8 +104,9 @@ class Ensemble:
         require(math.isfinite(value), "log_weight", value, "the logarithm of a weight must be finite")
         self._log_weights.append(value)
         if self._inputs is None:
-            state = self._model.state_dict()
-            self._draws.append({name: self._copied(each) for name, each in state.items() if torch.is_tensor(each)})
+            state = self._model.state_dict(keep_vars=True)
+            copies = {id(each): self._copied(each) for each in state.values() if torch.is_tensor(each)}
+            self._draws.append({name: copies[id(each)] for name, each in state.items() if id(each) in copies})
         else:
             predicted = self._predicted(dict(self._model.state_dict()), self._inputs)
             means = torch.zeros_like(predicted) if self._means is None else self._means
@@ -200,7 +201,9 @@ class Ensemble:
         parts = [inputs] if self._batch_size is None else inputs.split(self._batch_size)
         with torch.no_grad(), _evaluating(self._model):
             place = next(self._model.parameters()).device
-            moved = {name: each.to(place) for name, each in state.items() if torch.is_tensor(each)}
+            others = _further_names(self._model)
+            tensors = {name: each for name, each in state.items() if torch.is_tensor(each) and name not in others}
+            moved = {name: each.to(place) for name, each in tensors.items()}
             outputs = [torch.func.functional_call(self._model, moved, (part,)) for part in parts]
             whole = torch.cat([each if self._transform is None else self._transform(each) for each in outputs])
             return whole.to(torch.promote_types(whole.dtype, torch.float32))  # a mean of many would lose small shares
@@ -208,6 +211,13 @@ class Ensemble:
 
 def _note_version(versions: dict[int, int], parameter: Any) -> None:
     versions[id(parameter)] = parameter._version
+
+
+def _further_names(model: Any) -> set[str]:
+    """All names but the first of tied weights, which are one tensor: PyTorch wants to be given it once."""
+    members = model.named_parameters, model.named_buffers
+    every, first = ({name for of in members for name, _ in of(remove_duplicate=once)} for once in (False, True))
+    return every - first
 
 
 @contextmanager
