@@ -1,4 +1,9 @@
-"""Any kernel whose steps are increments of the position, as an Optax transformation."""
+"""Any kernel whose steps are increments of the position, as an Optax transformation.
+
+A step is small next to a parameter: in bfloat16, with 8 bits, and in float16, with 11, its noise would be rounded away.
+So such parameters x are kept in float32 too, as y in the state. The kernel moves y by Δ, and the update is
+round(y + Δ) − x, which takes the parameter to the rounding of its copy.
+"""
 
 import math
 from typing import Any, NamedTuple
@@ -22,6 +27,7 @@ class SamplerState(NamedTuple):
     key: the random key of the run, as plain numbers.
     kernel: the state of the kernel without its position; that of a contour kernel has `theta` and `visits`.
     info: of the last step: `energy`, `bin`, `multiplier` and `log_weight` at the parameters before it.
+    copies: parameters of less than 32 bits in float32, None for each of the others.
 
     >>> import contourmc.optax as samplers
     >>> tx = samplers.sgld(0.1, data_size=100)
@@ -33,6 +39,7 @@ class SamplerState(NamedTuple):
     key: Array
     kernel: Any
     info: Info
+    copies: Any
 
 
 def sampler(
@@ -55,8 +62,9 @@ def sampler(
     weight_decay: λ.
     seed: of the noise.
 
-    `update(gradients, state, params, value=loss)` needs the parameters for a weight decay, and the loss for a
-    contour kernel. If the loss is not finite, neither are the updates.
+    `update(gradients, state, params, value=loss)` needs the parameters for a weight decay, and if they have less than
+    32 bits, as bfloat16 and float16: these are sampled through copies in float32. It needs the loss for a contour
+    kernel. If the loss is not finite, neither are the updates.
 
     >>> import contourmc.optax as samplers
     >>> params, tx = {"w": jnp.zeros(3)}, samplers.sampler(cm.langevin(0.001), data_size=100)
@@ -76,8 +84,10 @@ def sampler(
         _check_floats(params)
         nothing = jnp.zeros((), jnp.result_type(float))
         info = Info(nothing, jnp.zeros((), jnp.int32), nothing, nothing)
-        state = kernel.init(jax.tree.map(jnp.asarray, params)).at(None)
-        return SamplerState(jax.random.key_data(jax.random.key(seed)), state, info)
+        params = jax.tree.map(jnp.asarray, params)
+        copies = jax.tree.map(lambda x: x.astype(jnp.float32) if _is_short(x) else None, params)
+        state = kernel.init(jax.tree.map(_exact, params, copies)).at(None)
+        return SamplerState(jax.random.key_data(jax.random.key(seed)), state, info, copies)
 
     def update(
         gradients: Position,
@@ -88,12 +98,17 @@ def sampler(
         **_: Any,
     ) -> tuple[Position, SamplerState]:
         require(not decays or params is not None, "params", None, "weight decay needs them: update(…, params)")
+        copied = bool(jax.tree.leaves(state.copies))
+        remedy = "those of less than 32 bits are sampled through copies in float32: update(…, params)"
+        require(not copied or params is not None, "params", None, remedy)
+        exact = None if params is None else jax.tree.map(_exact, params, state.copies)
+        gradients = jax.tree.map(lambda g, y: g if y is None else g.astype(y.dtype), gradients, state.copies)
         loss = _as_loss(value, needed=flattened)
         energy, gradient = data_size * loss, jax.tree.map(lambda g: data_size * g, gradients)
-        if decays and params is not None:
+        if decays and exact is not None:
             precision = data_size * weight_decay
-            energy = energy + precision / 2 * optax.tree.norm(params, squared=True)
-            gradient = jax.tree.map(lambda g, x: g + precision * x, gradient, params)
+            energy = energy + precision / 2 * optax.tree.norm(exact, squared=True)
+            gradient = jax.tree.map(lambda g, x: g + precision * x, gradient, exact)
         # A loss that is not finite must not go unnoticed: its bin would be any, and its multiplier 1.
         sound = jnp.where(jnp.isfinite(energy), 1.0, jnp.nan)
         gradient = jax.tree.map(lambda g, given: (sound * g).astype(given.dtype), gradient, gradients)
@@ -101,9 +116,32 @@ def sampler(
         key = jax.random.fold_in(jax.random.wrap_key_data(state.key), step)
         inputs = jax.tree.map(lambda leaf: leaf[0], kernel.prepare(key, gradients, step[None]))
         added, new, info = kernel.increment(inputs, state.kernel, energy, gradient)
-        return added, SamplerState(state.key, kernel.settle(new), info)
+        copies = state.copies
+        if copied:
+            copies = jax.tree.map(lambda a, y, old: None if old is None else y + a, added, exact, copies)
+            added = jax.tree.map(_rounded, added, copies, params)
+        return added, SamplerState(state.key, kernel.settle(new), info, copies)
 
     return optax.GradientTransformationExtraArgs(init, update)  # type: ignore[arg-type]  # `value` is an extra argument
+
+
+def _is_short(parameter: Array) -> bool:
+    """Whether the steps of a parameter would be lost in its rounding."""
+    return jnp.finfo(parameter.dtype).bits < 32
+
+
+def _exact(parameter: Array, copy: Array | None) -> Array:
+    """The parameter as the kernel knows it: its copy, unless somebody else has changed the parameter since."""
+    if copy is None:
+        return parameter
+    return jnp.where(copy.astype(parameter.dtype) == parameter, copy, parameter.astype(copy.dtype))
+
+
+def _rounded(added: Array, copy: Array | None, parameter: Array) -> Array:
+    """The update after which a parameter is its copy, rounded."""
+    if copy is None:
+        return added
+    return (copy.astype(parameter.dtype).astype(copy.dtype) - parameter.astype(copy.dtype)).astype(parameter.dtype)
 
 
 def _as_loss(value: Any, *, needed: bool) -> Float[Array, ""]:
