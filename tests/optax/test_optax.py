@@ -130,6 +130,74 @@ def test_it_composes_with_inject_hyperparams():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), step(PARAMS, state)[0], expected)
 
 
+def test_it_composes_with_multi_steps():
+    """Two half batches are one whole batch; the parameters come by Optax's name, as weight decay needs them."""
+    gradients = [{"a": jnp.array([1.0, 2.0]), "b": jnp.array(3.0)}, {"a": jnp.array([3.0, -2.0]), "b": jnp.array(1.0)}]
+    mean = jax.tree.map(lambda *each: sum(each) / 2, *gradients)
+    kernel = samplers.csghmc(1.0, PARTITION, data_size=SIZE, temperature=0.0, weight_decay=DECAY)
+    tx = optax.MultiSteps(kernel, 2)
+    state = tx.init(PARAMS)
+    for each in gradients:
+        updates, state = tx.update(each, state, PARAMS, value=jnp.array(0.1))
+    expected, _ = kernel.update(mean, kernel.init(PARAMS), params=PARAMS, value=jnp.array(0.1))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), updates, expected)
+
+
+def test_a_schedule_may_begin_at_0():
+    """Its first step stays where it is, and the second is that of SGD."""
+    tx = samplers.sgld(optax.linear_schedule(0.0, 1.0, 2), data_size=SIZE, temperature=0.0)
+    first, state = tx.update(PARAMS, tx.init(PARAMS), PARAMS)
+    second, _ = tx.update(PARAMS, state, PARAMS)
+    jax.tree.map(lambda leaf: np.testing.assert_array_equal(leaf, 0), first)
+    jax.tree.map(lambda leaf, x: np.testing.assert_allclose(leaf, -0.5 * x, rtol=1e-6), second, PARAMS)
+
+
+def test_bins_that_find_themselves_compose_with_inject_hyperparams():
+    """They choose ζ and ω, which must not become numbers of the state, where changing them would do nothing."""
+    tx = optax.inject_hyperparams(samplers.csghmc, static_args=("zeta", "omega"))(1.0, "auto", data_size=SIZE)
+    state = tx.init(PARAMS)
+    assert not {"zeta", "omega"} & set(state.hyperparams)
+    state.hyperparams["temperature"] = jnp.array(0.0)
+    step = jax.jit(lambda params, state: _one_step(tx, params, state))
+    expected = trained(optax.sgd(1.0, momentum=0.9), 1)[2]
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), step(PARAMS, state)[0], expected)
+    with pytest.raises(ValueError, match=r'zeta and omega=.*static_args=\("zeta", "omega"\)'):
+        optax.inject_hyperparams(samplers.csghmc)(1.0, "auto", data_size=SIZE).init(PARAMS)
+
+
+def test_parameters_of_few_bits_keep_their_noise():
+    """Of 3 × 1,000 numbers around 1 with a standard deviation of 0.02, where a velocity of 0.0004 is a tenth of what
+    bfloat16 can tell apart. They begin at 1, and forget it in 200 steps. The spread of 1,000 numbers at 30 times has an
+    error of about 1%, and rounding to the grid of bfloat16 adds 2%. Without the copies bfloat16 had 4% of the spread.
+    """
+    kinds, deviation = (jnp.bfloat16, jnp.float16, jnp.float32), 0.02
+    params = {kind.__name__: jnp.ones(1000, kind) for kind in kinds}
+    tx = samplers.sghmc(deviation**2 * 0.0005 * SIZE, data_size=SIZE)
+
+    def step(carry, _):
+        params, state = carry
+        gradients = jax.tree.map(lambda x: (x - 1) / (SIZE * deviation**2), params)
+        updates, state = tx.update(gradients, state, params)
+        return (optax.apply_updates(params, updates), state), jax.tree.map(lambda x: x.astype(jnp.float32), params)
+
+    (last, state), path = jax.jit(lambda carry: jax.lax.scan(step, carry, length=2500))((params, tx.init(params)))
+    for kind in kinds:
+        assert last[kind.__name__].dtype == kind
+        assert float(path[kind.__name__][1000::50].std()) == pytest.approx(deviation, rel=0.05)
+    assert state.copies["float32"] is None
+    np.testing.assert_array_equal(state.copies["bfloat16"].astype(jnp.bfloat16), last["bfloat16"])
+    with pytest.raises(ValueError, match=r"params=None.*less than 32 bits.*update\(…, params\)"):
+        tx.update(params, tx.init(params))
+
+
+def test_copies_follow_parameters_that_somebody_else_changes():
+    tx, moved = samplers.sgld(1.0, data_size=SIZE, temperature=0.0), {"a": jnp.array([2.0, 3.0], jnp.bfloat16)}
+    state = tx.init({"a": jnp.ones(2, jnp.bfloat16)})
+    updates, state = tx.update({"a": jnp.full(2, 0.001, jnp.bfloat16)}, state, moved)
+    np.testing.assert_array_equal(optax.apply_updates(moved, updates)["a"], moved["a"])  # too little to be seen yet
+    np.testing.assert_allclose(state.copies["a"], [1.999, 2.999], rtol=1e-5)
+
+
 def test_flax_train_state():
     """`apply_gradients` passes no loss on: plain samplers do without, contour kernels need the two lines below."""
     train_state = pytest.importorskip("flax.training.train_state")

@@ -80,3 +80,10 @@ def test_a_large_network_keeps_draws_alone(monkeypatch):
     assert np.isfinite(large.standard_error(by="chains")["output"]["bias"]).all()
     assert np.isfinite(large.standard_error(by="batches")["output"]["bias"]).all()
     assert "draws" in str(large.diagnose())
+
+
+def test_a_module_of_nnx_as_a_start_names_its_split():
+    nnx = pytest.importorskip("flax.nnx")
+    model = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    with pytest.raises(ValueError, match=r"^init='Linear' is not possible.*nnx\.split\(model\)"):
+        cm.sample(lambda model: 0.0, init=model, steps=10, kernel=cm.sgld(0.1))

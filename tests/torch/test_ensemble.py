@@ -113,6 +113,40 @@ def test_draws_are_copies_and_the_model_is_left_alone():
     assert not torch.equal(means[0], means[1])
 
 
+class Tied(torch.nn.Module):
+    """As GPT-2: the weights of the first layer are those of the last, one tensor with two names."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, x):
+        return self.head(self.words(x))
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_tied_weights_predict(running, tmp_path):
+    model, x = Tied(), torch.tensor([1, 4])
+    optimiser = SGLD(model.parameters(), lr=0.5, data_size=10)
+    ensemble, outputs = Ensemble(model, inputs=x if running else None), []
+    for _ in range(3):
+        optimiser.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        ensemble.add(optimiser, loss)
+        outputs.append(model(x).detach())
+        optimiser.step(loss)
+    torch.save(ensemble.state_dict(), tmp_path / "ensemble.pt")
+    loaded = Ensemble(model, inputs=x if running else None)
+    loaded.load_state_dict(torch.load(tmp_path / "ensemble.pt", weights_only=True))
+    for each in (ensemble, loaded):
+        torch.testing.assert_close(each.predict() if running else each.predict(x), torch.stack(outputs).mean(0))
+    for state in ensemble.states:
+        assert state["words.weight"] is state["head.weight"]  # kept once
+        model.load_state_dict(state)
+
+
 @pytest.mark.parametrize("running", [False, True])
 def test_an_ensemble_is_saved_and_loaded(running, tmp_path):
     model, x = linear(0.0), torch.ones(2, 1)
@@ -145,6 +179,28 @@ def test_the_weight_is_that_of_the_point_where_the_loss_was_computed():
         reported.append(float(optimiser.log_weight))
     np.testing.assert_array_equal(ensemble.log_weights, reported)
     assert len(set(reported)) > 10
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_a_draw_after_the_step_is_refused(closure):
+    """Its loss belongs to where the step began: the weight would be that of another point."""
+    model = linear(2.0)
+    settings = dict(lr=0.5, data_size=10, partition=cm.Partition(low=1.0, width=1.0, bins=10))
+    optimiser, ensemble = CSGLD(model.parameters(), **settings), Ensemble(model)
+
+    def backward():
+        optimiser.zero_grad()
+        loss = (model(torch.ones(1, 1)) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        loss = optimiser.step(backward if closure else backward())
+        with pytest.raises(ValueError, match=r"^loss=.*parameters have moved.*before opt\.step"):
+            ensemble.add(optimiser, loss)
+        ensemble.add(optimiser, backward())
+        ensemble.add(log_weight=optimiser.weigh(loss))  # as somebody who knows the weight may say
+    assert len(ensemble) == 4
 
 
 def test_what_cannot_be():

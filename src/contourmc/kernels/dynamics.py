@@ -80,7 +80,10 @@ class Dynamics(Flattenable, arrays=("step_size",)):
         return 1.0
 
     def __post_init__(self):
-        check_schedule("step_size", self.step_size, "the step size ε must be above 0")
+        # A schedule may begin at 0, as those of Optax that warm up do: such a step stays where it is.
+        constant = not callable(self.step_size)
+        remedy = f"the step size ε must be {'above 0' if constant else '0 or more'}"
+        check_schedule("step_size", self.step_size, remedy, positive=constant)
         check_schedule("temperature", self.temperature, "the temperature τ must be 0 or more", positive=False)
         for name in ("step_size", "temperature"):
             value = getattr(self, name)

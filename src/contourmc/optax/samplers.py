@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 import optax
 from jaxtyping import Array
 
-from contourmc._core.checks import require_number
+from contourmc._core.checks import require, require_number
+from contourmc.flattening.partition import Partition
 from contourmc.flattening.theta import Scheme
 from contourmc.kernels import contour
 from contourmc.kernels.contour import DEFAULT_OMEGA, Bins, RuleOrName, Weights
@@ -82,6 +84,7 @@ def csgld(
     >>> print(state.info.energy, state.info.bin)
     70.0 4
     """
+    _check_injected(partition, zeta=zeta, omega=omega)
     kernel = contour.csgld(
         _step_size(learning_rate, data_size), partition, temperature=temperature, zeta=zeta, omega=omega,
         scheme=scheme, rule=rule, weights=weights, theta=theta,
@@ -122,11 +125,19 @@ def csghmc(
     >>> print(state.kernel.steps, state.info.multiplier)
     1 1.0
     """
+    _check_injected(partition, zeta=zeta, omega=omega)
     kernel = contour.csghmc(
         _step_size(learning_rate, data_size), partition, temperature=temperature, momentum=momentum, zeta=zeta,
         omega=omega, scheme=scheme, rule=rule, weights=weights, theta=theta,
     )  # fmt: skip
     return sampler(kernel, data_size=data_size, weight_decay=weight_decay, seed=seed)
+
+
+def _check_injected(partition: Bins, **settings: Any) -> None:
+    """Raise if `inject_hyperparams` made numbers of settings that bins which follow the energies choose themselves."""
+    names = [name for name, value in settings.items() if isinstance(value, jax.Array)]
+    fixed, remedy = isinstance(partition, Partition), 'give it static_args=("zeta", "omega"): the bins choose both'
+    require(fixed or not names, " and ".join(names), "numbers of inject_hyperparams", remedy)
 
 
 def _step_size(learning_rate: LearningRate, data_size: Any) -> Schedule:

@@ -1,5 +1,6 @@
 """The arguments of `sample`: what is possible, and what is chosen where nothing is given."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,6 +127,9 @@ def _given_positions(init: Any, keys: Array, per_chain: bool) -> Any:
     """The positions that the user gave, stacked."""
     chains = keys.shape[0]
     if callable(init):
+        nnx = sys.modules.get("flax.nnx")  # whoever has a module, which is no function of a key, has imported it
+        remedy = "give its parameters: graph, params = nnx.split(model), with nnx.merge(graph, params) in the energy"
+        require(nnx is None or not isinstance(init, nnx.Module), "init", type(init).__name__, remedy)
         remedy = "a function given as init takes a random key, and gives a position"
         with naming("init", init, "with a random key", remedy):
             check_chains(chains, jax.eval_shape(init, jax.eval_shape(lambda: jax.random.key(0))))

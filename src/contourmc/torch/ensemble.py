@@ -9,6 +9,7 @@ They are tempered as those of a `ModelAverage` are, just so far that half of the
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,10 @@ class Ensemble:
         self._log_weights: list[float] = []
         self._draws: list[dict[str, Any]] = []
         self._means: Any = None  # at each of the powers
+        self._versions: dict[int, int] = {}  # of the parameters, by their id, when a gradient came to them
+        for each in model.parameters():
+            if each.requires_grad:
+                each.register_post_accumulate_grad_hook(partial(_note_version, self._versions))
 
     def __len__(self) -> int:
         return len(self._log_weights)
@@ -91,18 +96,27 @@ class Ensemble:
             remedy = "it samples no parameter of this ensemble's model: give Ensemble(…) the model that it samples"
             require(bool(sampled), "sampler", type(sampler).__name__, remedy)
             require(loss is not None, "loss", loss, "give the loss at the present parameters: ensemble.add(opt, loss)")
+            remedy = "the parameters have moved since backward(): call ensemble.add(opt, loss) before opt.step(loss)"
+            remedy += "; for a loss of the new parameters, ensemble.add(log_weight=opt.weigh(loss))"
+            require(not self._moved(sampled), "loss", "that of a step which was made", remedy)
             log_weight = sampler.weigh(loss)
         value = 0.0 if log_weight is None else float(log_weight)
         require(math.isfinite(value), "log_weight", value, "the logarithm of a weight must be finite")
         self._log_weights.append(value)
         if self._inputs is None:
-            state = self._model.state_dict()
-            self._draws.append({name: self._copied(each) for name, each in state.items() if torch.is_tensor(each)})
+            state = self._model.state_dict(keep_vars=True)
+            copies = {id(each): self._copied(each) for each in state.values() if torch.is_tensor(each)}
+            self._draws.append({name: copies[id(each)] for name, each in state.items() if id(each) in copies})
         else:
             predicted = self._predicted(dict(self._model.state_dict()), self._inputs)
             means = torch.zeros_like(predicted) if self._means is None else self._means
             shares = torch.tensor([normalise(power * self._log)[-1] for power in self._powers]).to(predicted)
             self._means = means + shares.view(-1, *[1] * predicted.ndim) * (predicted - means)
+
+    def _moved(self, parameters: list[Any]) -> bool:
+        """Whether all of these have changed since their gradients came: PyTorch counts every change in place."""
+        noted = [each for each in parameters if id(each) in self._versions]
+        return bool(noted) and all(each._version != self._versions[id(each)] for each in noted)
 
     def predict(self, inputs: Any = None) -> Any:
         """The weighted mean of the draws' predictions, with the model in evaluation mode.
@@ -187,10 +201,23 @@ class Ensemble:
         parts = [inputs] if self._batch_size is None else inputs.split(self._batch_size)
         with torch.no_grad(), _evaluating(self._model):
             place = next(self._model.parameters()).device
-            moved = {name: each.to(place) for name, each in state.items() if torch.is_tensor(each)}
+            others = _further_names(self._model)
+            tensors = {name: each for name, each in state.items() if torch.is_tensor(each) and name not in others}
+            moved = {name: each.to(place) for name, each in tensors.items()}
             outputs = [torch.func.functional_call(self._model, moved, (part,)) for part in parts]
             whole = torch.cat([each if self._transform is None else self._transform(each) for each in outputs])
             return whole.to(torch.promote_types(whole.dtype, torch.float32))  # a mean of many would lose small shares
+
+
+def _note_version(versions: dict[int, int], parameter: Any) -> None:
+    versions[id(parameter)] = parameter._version
+
+
+def _further_names(model: Any) -> set[str]:
+    """All names but the first of tied weights, which are one tensor: PyTorch wants to be given it once."""
+    members = model.named_parameters, model.named_buffers
+    every, first = ({name for of in members for name, _ in of(remove_duplicate=once)} for once in (False, True))
+    return every - first
 
 
 @contextmanager
