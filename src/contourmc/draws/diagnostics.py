@@ -10,7 +10,7 @@ from contourmc.draws.exhibits.numbers import counted
 from contourmc.draws.findings import Diagnosis, Finding, graded
 from contourmc.draws.flattening_checks import check_flattening
 from contourmc.draws.following_checks import check_following
-from contourmc.draws.modes import find_modes
+from contourmc.draws.modes import find_modes, has_modes, origin_of_modes
 from contourmc.draws.step_weights import check_step_weights
 from contourmc.draws.weighted import WeightedDraws
 
@@ -173,10 +173,12 @@ def _enough(samples: WeightedDraws, worth: float) -> Iterator[Finding]:
 
 
 def _basins(samples: WeightedDraws) -> Iterator[Finding]:
-    """The minima that the pilot found: whether the run has been there, and how well it knows their masses."""
-    if samples.basins is None or samples.draws is None:
+    """The modes of the draws, and minima that only the pilot found: how well the run knows their masses."""
+    if not has_modes(samples):
         return
-    modes = find_modes(samples)
+    modes, basins = find_modes(samples), samples.basins_of_draws
+    if basins is not None and basins.labels is None:
+        yield Finding("note", "modes", float(len(modes)), origin_of_modes(samples), "")
     never = [mode for mode in modes if mode.mass == 0]
     if never:
         message = f"{len(never)} of {len(modes)} minima that the pilot found hold no draw, such as the one of energy"
