@@ -146,18 +146,26 @@ def _weights(samples: WeightedDraws) -> Iterator[Finding]:
 
 
 def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
+    """Whether the chains have the same means, of every coordinate and of what they differ in most."""
     if samples.pooled.sum() < 2 or not samples.few_coordinates:
         return
     known = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(samples.rhat())])
     rhat = float(np.max(known[np.isfinite(known)], initial=1.0))
-    severity = graded(rhat, 1.05, 1.2)
+    weights = estimates.normalise(samples.log_weights[samples.pooled])
+    across, significance = np.nan, 0.0
+    if samples.draws is not None:
+        leaves = [leaf[samples.pooled] for leaf in jax.tree.leaves(samples.positions)]
+        across, significance = estimates.rhat_across(leaves, weights)
+    worst = across if significance > 1 and across > rhat else rhat
+    severity = graded(worst, 1.05, 1.2)
     if severity:
-        shown = "more than 10" if rhat > 10 else f"{rhat:.2f}"
-        message = f"the chains disagree: R̂ of the worst coordinate is {shown} (1 is agreement)."
+        shown = "more than 10" if worst > 10 else f"{worst:.2f}"
+        where = "of the worst coordinate" if worst == rhat else "along the direction in which their means differ most"
+        message = f"the chains disagree: R̂ {where} is {shown} (1 is agreement)."
         higher = "" if samples.automatic or samples.flattening is None else (
             ", or let the partition reach higher, above the barriers between modes"
         )  # fmt: skip
-        yield Finding(severity, "agreement", rhat, message, f"Run longer{higher}.")
+        yield Finding(severity, "agreement", worst, message, f"Run longer{higher}.")
 
 
 def _enough(samples: WeightedDraws, worth: float) -> Iterator[Finding]:
