@@ -6,6 +6,7 @@ from tests.draws.synthetic import samples_of
 
 import contourmc as cm
 from contourmc.draws.estimates import rhat_across
+from contourmc.draws.report.verdict import verdict_of
 from contourmc.problems import GaussianMixture
 
 ENERGY = GaussianMixture().energy
@@ -72,6 +73,17 @@ def test_tiny_runs_are_not_trusted(steps):
     run = cm.sample(ENERGY, init=0.0, steps=steps, kernel=kernel, chains=1, burn_in=0)
     assert not run.diagnose().ok
     assert f"1 chain, {steps} draw" in str(run.diagnose())
+
+
+def test_a_stuck_run_stays_red_when_it_is_mapped():
+    """Half of the chains in each of two modes of the same energy, as in docs/start.md: R̂ and effective sizes remain."""
+    random = np.random.default_rng(0)
+    stuck = samples_of(random.normal(size=(4, 200)) + np.array([-6.0, -6.0, 4.0, 4.0])[:, None])
+    mapped = stuck.map(lambda x: {"double": 2 * x})
+    found = {finding.check: finding.severity for finding in mapped.diagnose().findings}
+    assert found["agreement"] == found["effective size"] == "problem"
+    assert mapped.summary()["double"].rhat > 1.3
+    assert verdict_of(mapped).level == "problem"  # of the report
 
 
 def test_chains_in_modes_of_their_own_in_a_thousand_dimensions_disagree():
