@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.draws.synthetic import samples_of
 
 import contourmc as cm
+from contourmc.draws.estimates import rhat_across
+from contourmc.draws.report.verdict import verdict_of
 from contourmc.problems import GaussianMixture
 
 ENERGY = GaussianMixture().energy
@@ -70,3 +73,43 @@ def test_tiny_runs_are_not_trusted(steps):
     run = cm.sample(ENERGY, init=0.0, steps=steps, kernel=kernel, chains=1, burn_in=0)
     assert not run.diagnose().ok
     assert f"1 chain, {steps} draw" in str(run.diagnose())
+
+
+def test_a_stuck_run_stays_red_when_it_is_mapped():
+    """Half of the chains in each of two modes of the same energy, as in docs/start.md: R̂ and effective sizes remain."""
+    random = np.random.default_rng(0)
+    stuck = samples_of(random.normal(size=(4, 200)) + np.array([-6.0, -6.0, 4.0, 4.0])[:, None])
+    mapped = stuck.map(lambda x: {"double": 2 * x})
+    found = {finding.check: finding.severity for finding in mapped.diagnose().findings}
+    assert found["agreement"] == found["effective size"] == "problem"
+    assert mapped.summary()["double"].rhat > 1.3
+    assert verdict_of(mapped).level == "problem"  # of the report
+
+
+def test_chains_in_modes_of_their_own_in_a_thousand_dimensions_disagree():
+    """Ten deviations apart: R̂ of a coordinate is about √(1 + 0.05), along the distance √(1 + 7)."""
+    random = np.random.default_rng(0)
+    noise, centres = random.normal(size=(8, 200, 1000)), random.normal(size=(8, 1, 1000))
+    stuck = samples_of(noise + 10 / 2000**0.5 * centres)
+    found = {finding.check: finding for finding in stuck.diagnose().findings}
+    assert found["agreement"].severity == "problem"
+    assert found["agreement"].figure > 2
+    assert "along the direction in which their means differ most" in found["agreement"].message
+    assert np.max(stuck.rhat()) < 1.1
+    assert rhat_across([noise], np.ones((8, 200)))[0] < 1.05
+
+
+@pytest.mark.parametrize(("chains", "size"), [(2, 1), (2, 30), (4, 5), (8, 100)])
+def test_few_correlated_draws_are_no_disagreement(chains, size):
+    """40 right runs each, worth 200 independent draws; by chance one run in some thousands is said to disagree."""
+    random, draws = np.random.default_rng(1), 300
+    stay = (draws * chains - 200) / (draws * chains + 200)  # of an autoregression with that effective size
+    alarms = 0
+    for _ in range(40):
+        noise = random.normal(size=(draws, chains, size))
+        path = [noise[0]]
+        for kick in noise[1:]:
+            path.append(stay * path[-1] + (1 - stay**2) ** 0.5 * kick)
+        rhat, significance = rhat_across([np.stack(path, axis=1)], np.ones((chains, draws)))
+        alarms += rhat > 1.05 and significance > 1
+    assert alarms == 0

@@ -170,7 +170,7 @@ def test_runs_without_what_it_takes_are_refused(run):
 
 def test_an_energy_without_a_bottom_and_positions_that_are_too_large(run, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(evidence, "_energies", lambda *_: np.full(10_000, -np.inf))
+        patched.setattr(evidence, "energies_of", lambda *_: np.full(10_000, -np.inf))
         with pytest.raises(ValueError, match=r"energy='−∞ at a draw"):
             run.log_evidence()
     monkeypatch.setattr(evidence, "LARGEST", 1)

@@ -72,19 +72,20 @@ def test_mapped_draws_keep_their_weights(run):
 
 
 def test_modes_have_masses_with_errors():
-    """Four chains, each with draws in two places, of which a known share is at 5."""
+    """Four chains with draws in two places, of which a known share is at 5; errors are those of an expectation."""
     shares = np.array([0.2, 0.3, 0.3, 0.4])
-    draws = (np.arange(100) < 100 * shares[:, None]) * 5.0
+    draws = np.random.default_rng(0).permuted(np.arange(100) < 100 * shares[:, None], axis=1) * 5.0
     ones = np.ones_like(draws)
     template = cm.sample(lambda x: x**2 / 2, init=0.0, steps=100, kernel=cm.sgld(0.1), burn_in=0)
     run = replace(
         template, draws=draws, energies=np.cumsum(ones, axis=1), log_weights=0 * ones, multipliers=ones,
-        basins=Basins(np.array([0.0, 5.0]), np.array([-1.0, -0.5]), None),
+        basins=Basins(np.array([0.0, 5.0]), np.array([-1.0, -0.5]), None), target=None,
     )  # fmt: skip
     large, small = run.modes()
     assert (large.mass, small.mass) == pytest.approx((0.7, 0.3))
-    assert small.error == pytest.approx(np.std(shares, ddof=1) / 2)
+    assert small.error == pytest.approx(float(run.expectation(lambda x: x > 2.5, error=True)[1]))
+    assert 0.02 < small.error < 0.08  # √(0.3·0.7/400) = 0.023 if the draws were independent; the chains differ by 0.04
     assert (large.minimum, large.energy) == (0.0, -1.0)
-    assert str(small).startswith("mass 0.300 ± 0.041 around 5")
+    assert str(small).startswith(f"mass 0.300 ± {small.error:.3f} around 5")
     with pytest.raises(ValueError, match="sample without a kernel"):
         template.modes()

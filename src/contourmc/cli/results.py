@@ -6,6 +6,7 @@ from typing import Any
 
 from contourmc._core.describe import describe
 from contourmc._core.whole_file import write_whole
+from contourmc.draws.modes import has_modes
 from contourmc.draws.report.page import write_page
 from contourmc.draws.samples import Samples
 from contourmc.draws.summary import Summary
@@ -40,7 +41,7 @@ def summarise(samples: Samples, found: Summary) -> dict[str, Any]:
     return describe(
         {
             "coordinates": coordinates,
-            "modes": [] if samples.basins is None else [mode._asdict() for mode in samples.modes()],
+            "modes": [mode._asdict() for mode in samples.modes()] if has_modes(samples) else [],
             "ok": diagnosis.ok,
             "diagnosis": str(diagnosis).splitlines(),
             "interrupted": samples.interrupted,
@@ -53,7 +54,7 @@ def summarise(samples: Samples, found: Summary) -> dict[str, Any]:
 
 def digest(samples: Samples, found: Summary) -> str:
     """What a terminal shows of a run: the verdict, the estimates, and the modes."""
-    modes = [] if samples.basins is None else samples.modes()
+    modes = samples.modes() if has_modes(samples) else []
     listed = [f"mode {i}: {mode}" for i, mode in enumerate(modes[:SHOWN], 1)]
     more = [f"… and {len(modes) - SHOWN} more"] if len(modes) > SHOWN else []
     return "\n".join([str(samples.diagnose()), "", str(found), *([""] if modes else []), *listed, *more])

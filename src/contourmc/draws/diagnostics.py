@@ -10,7 +10,7 @@ from contourmc.draws.exhibits.numbers import counted
 from contourmc.draws.findings import Diagnosis, Finding, Severity, graded
 from contourmc.draws.flattening_checks import check_flattening
 from contourmc.draws.following_checks import check_following
-from contourmc.draws.modes import find_modes
+from contourmc.draws.modes import find_modes, has_modes, origin_of_modes
 from contourmc.draws.step_weights import check_step_weights
 from contourmc.draws.weighted import WeightedDraws
 from contourmc.targets.base import NAN_GRADIENT_CURE
@@ -159,18 +159,26 @@ def _weights(samples: WeightedDraws) -> Iterator[Finding]:
 
 
 def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
+    """Whether the chains have the same means, of every coordinate and of what they differ in most."""
     if samples.pooled.sum() < 2 or not samples.few_coordinates:
         return
     known = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(samples.rhat())])
     rhat = float(np.max(known[np.isfinite(known)], initial=1.0))
-    severity = graded(rhat, 1.05, 1.2)
+    weights = estimates.normalise(samples.log_weights[samples.pooled])
+    across, significance = np.nan, 0.0
+    if samples.draws is not None:
+        leaves = [leaf[samples.pooled] for leaf in jax.tree.leaves(samples.positions)]
+        across, significance = estimates.rhat_across(leaves, weights)
+    worst = across if significance > 1 and across > rhat else rhat
+    severity = graded(worst, 1.05, 1.2)
     if severity:
-        shown = "more than 10" if rhat > 10 else f"{rhat:.2f}"
-        message = f"the chains disagree: R̂ of the worst coordinate is {shown} (1 is agreement)."
+        shown = "more than 10" if worst > 10 else f"{worst:.2f}"
+        where = "of the worst coordinate" if worst == rhat else "along the direction in which their means differ most"
+        message = f"the chains disagree: R̂ {where} is {shown} (1 is agreement)."
         higher = "" if samples.automatic or samples.flattening is None else (
             ", or let the partition reach higher, above the barriers between modes"
         )  # fmt: skip
-        yield Finding(severity, "agreement", rhat, message, f"Run longer{higher}.")
+        yield Finding(severity, "agreement", worst, message, f"Run longer{higher}.")
 
 
 def _enough(samples: WeightedDraws, worth: float) -> Iterator[Finding]:
@@ -186,10 +194,12 @@ def _enough(samples: WeightedDraws, worth: float) -> Iterator[Finding]:
 
 
 def _basins(samples: WeightedDraws) -> Iterator[Finding]:
-    """The minima that the pilot found: whether the run has been there, and how well it knows their masses."""
-    if samples.basins is None or samples.draws is None:
+    """The modes of the draws, and minima that only the pilot found: how well the run knows their masses."""
+    if not has_modes(samples):
         return
-    modes = find_modes(samples)
+    modes, basins = find_modes(samples), samples.basins_of_draws
+    if basins is not None and basins.labels is None:
+        yield Finding("note", "modes", float(len(modes)), origin_of_modes(samples), "")
     never = [mode for mode in modes if mode.mass == 0]
     if never:
         message = f"{len(never)} of {len(modes)} minima that the pilot found hold no draw, such as the one of energy"

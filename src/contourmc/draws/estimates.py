@@ -1,5 +1,6 @@
 """Statistics of weighted, correlated draws: plain functions of arrays, in float64."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -159,6 +160,55 @@ def standard_errors(
     flat = np.reshape(np.asarray(values, float), (*weights.shape, -1))
     errors = [mean_and_error(flat[..., i], weights)[1] for i in range(flat.shape[-1])]
     return np.reshape(np.array(errors), values.shape[2:])
+
+
+def rhat_across(values: Sequence[np.ndarray], weights: Float[np.ndarray, "chains draws"]) -> tuple[float, float]:
+    """R̂ along the direction in which the means of the chains differ most, and its significance; NaN if unknown.
+
+    values: arrays of coordinates, (chains, draws, …).
+
+    R̂ of a coordinate misses chains in different modes whose distance is spread over many coordinates. Let μ_c be the
+    means of the first halves of the chains, and σ² the mean of the variances within these. The direction is a/σ, with
+    the unit vector a along which (μ_c − μ̄)/σ varies most. Along it the second halves are compared, which had no say in
+    the choice: R̂ = √(1 + B/W), with the variance B between their means, and the mean W of the variances within them.
+
+    The significance is B/E, with the mean E of the squared errors of these means, divided by what it may be by chance:
+    twice, since errors of few draws are rough, the 0.9999 quantile of χ² with a degree of freedom less than there are
+    chains, over its mean (Wilson and Hilferty's formula). Above 1, chance does not explain R̂.
+    """
+    half = weights.shape[1] // 2
+    shares = [part / part.sum(axis=1, keepdims=True) for part in (weights[:, :half], weights[:, half : 2 * half])]
+    if half < 10 or len(weights) < 2 or not all(np.isfinite(part).all() for part in shares):
+        return float("nan"), float("nan")
+    flat = [np.reshape(leaf, (*weights.shape, -1)) for leaf in values]
+    scales, differences = [], []
+    for leaf in flat:
+        moments = [_mean_and_variance(x[:half], w) for x, w in zip(leaf, shares[0], strict=True)]
+        means, variances = map(np.stack, zip(*moments, strict=True))
+        scale = np.sqrt(variances.mean(axis=0))
+        varies = scale > 1e-7 * np.abs(means).max(axis=0)  # but for rounding
+        scales.append(np.where(varies, 1 / np.where(varies, scale, 1.0), 0.0))
+        differences.append((means - means.mean(axis=0)) * scales[-1])
+    chains = np.linalg.eigh(np.sum([part @ part.T for part in differences], axis=0))[1][:, -1]
+    along = np.zeros((len(weights), half))
+    for leaf, scale, part in zip(flat, scales, differences, strict=True):
+        direction = scale * (chains @ part)
+        along += np.stack([x[half : 2 * half] @ direction for x in leaf])
+    within = [_mean_and_variance(y, w) for y, w in zip(along, shares[1], strict=True)]
+    errors = [mean_and_error(y[None], w[None])[1] for y, w in zip(along, shares[1], strict=True)]
+    between = float(np.var([mean for mean, _ in within], ddof=1))
+    inside, error = float(np.mean([variance for _, variance in within])), float(np.mean(np.square(errors)))
+    if inside == 0 or error == 0:
+        return float("nan"), float("nan")
+    spread = 2 / (9 * (len(weights) - 1))
+    by_chance = 2 * (1 - spread + 3.719 * spread**0.5) ** 3
+    return (1 + between / inside) ** 0.5, between / error / by_chance
+
+
+def _mean_and_variance(values: np.ndarray, weights: Float[np.ndarray, " draws"]) -> tuple[Any, Any]:
+    """Along the first axis; weights sum to 1."""
+    mean = weights @ values
+    return mean, weights @ np.square(values - mean)
 
 
 def stand_still(energies: Float[np.ndarray, "chains draws"], draws: Any) -> Bool[np.ndarray, " chains"]:

@@ -1,7 +1,7 @@
 """The absolute evidence, log Z = log ∫e^{−U/τ}dx, of a run with exact energies.
 
 By bridge sampling between the draws and a normalised reference (see `bridge.py` and `integral.py`): mixtures of
-Gaussians fitted to halves of the run, one component for each basin at least, or a reference that the user gives.
+Gaussians fitted to halves of the run, one component for each mode at least, or a reference that the user gives.
 """
 
 import warnings
@@ -9,25 +9,23 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Int
 
 from contourmc._core.checks import require, require_seed
-from contourmc._core.pytrees import Position, shape_of_one
-from contourmc.draws.basins import scaled_vectors
+from contourmc._core.pytrees import shape_of_one
 from contourmc.draws.bridging.integral import DensityDraws, integrate, integrate_by_halves
+from contourmc.draws.quench import BATCH, energies_of
 from contourmc.draws.reference import GivenReference
 from contourmc.draws.temperatures import log_shares, own_temperature
 from contourmc.draws.vectors import vectors_like
 from contourmc.draws.weighted import WeightedDraws
-from contourmc.targets.base import Target, call_on, first_step
+from contourmc.targets.base import Target
 from contourmc.targets.energies import Energy, as_target
 from contourmc.targets.traced import trace_target
 
 POOR = 0.1  # an overlap below which the error bar does not hold
 LARGEST = 2000  # numbers of a position
 FEWEST = 100  # draws of all chains
-BATCH = 1000  # positions in a call of the compiled program
-AT_ONCE = 100  # positions that are evaluated together
 
 
 class LogEvidence(NamedTuple):
@@ -76,7 +74,7 @@ def _density_draws(samples: WeightedDraws, energy: Target | Energy | None) -> De
 
     def evaluate(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         rounded = vectors.positions(x)
-        energies = _energies(target, rounded)
+        energies = energies_of(target, rounded)
         remedy = "the energy must be above −∞ everywhere"
         require(not np.any(energies == -np.inf), "energy", "−∞ at a draw of the reference", remedy)
         logs = np.where(np.isfinite(energies), -energies / temperature, -np.inf)  # −∞ behind a wall
@@ -98,7 +96,7 @@ def _target(samples: WeightedDraws, energy: Target | Energy | None) -> Target:
     require(target.exact, "energy", energy, "it has noise: give an exact one")
     target = trace_target(target, shape_of_one(stacked))
     rows = np.linspace(0, samples.energies.size - 1, BATCH).astype(int)
-    there = _energies(target, jax.tree.map(lambda leaf: leaf[rows], stacked))
+    there = energies_of(target, jax.tree.map(lambda leaf: leaf[rows], stacked))
     expected = np.asarray(samples.energies, float).ravel()[rows]
     worst = int(np.argmax(np.abs(there - expected) - 1e-4 * np.abs(expected)))
     same = bool(np.abs(there[worst] - expected[worst]) <= 0.01 + 1e-4 * np.abs(expected[worst]))
@@ -107,36 +105,7 @@ def _target(samples: WeightedDraws, energy: Target | Energy | None) -> Target:
     return target
 
 
-def _energies(target: Target, positions: Position) -> Float[np.ndarray, " count"]:
-    """The energies of stacked positions, by one program for any number of them."""
-    count = jax.tree.leaves(positions)[0].shape[0]
-    found = []
-    with target.session(), target.reading():
-        for begin in range(0, count, BATCH):
-            rows = np.minimum(np.arange(begin, begin + BATCH), count - 1)
-            batch = jax.tree.map(lambda leaf, rows=rows: leaf[rows], positions)
-            found.append(np.asarray(call_on(target, _evaluate, batch), float))
-            target.after(0)
-    return np.concatenate(found)[:count]
-
-
-def _evaluate(target: Target, positions: Position) -> Float[Array, " count"]:
-    def evaluate(position: Position) -> Float[Array, ""]:
-        inputs, state = first_step(target, position)
-        return target.evaluate_from(inputs, position, state)[0]
-
-    return jax.lax.map(evaluate, positions, batch_size=AT_ONCE)
-
-
 def _labels(samples: WeightedDraws) -> Int[np.ndarray, "chains draws"]:
-    """The nearest minimum of each draw; 0 for all if none are known."""
-    basins = samples.basins
-    if basins is None:
-        return np.zeros(samples.energies.shape, int)
-    minima = scaled_vectors(basins.minima, basins.scale, 1, basins.factor)
-    labels = []
-    for chain in range(samples.chains):
-        positions = jax.tree.map(lambda leaf, chain=chain: leaf[chain], samples.sampled)
-        one = scaled_vectors(positions, basins.scale, 1, basins.factor)
-        labels.append(np.argmin([np.sum((one - minimum) ** 2, axis=1) for minimum in minima], axis=0))
-    return np.stack(labels)
+    """The mode of each draw; 0 for all if none are known."""
+    basins = samples.basins_of_draws
+    return np.zeros(samples.energies.shape, int) if basins is None else basins.labels_of(samples.sampled)

@@ -1,4 +1,4 @@
-"""The modes that a run knows of: the minima that its pilot found, with the mass of the draws nearest to each."""
+"""The modes of the draws, with the mass of each."""
 
 from typing import NamedTuple
 
@@ -8,13 +8,14 @@ import numpy as np
 from contourmc._core.checks import require
 from contourmc._core.pytrees import Position
 from contourmc.draws import estimates
+from contourmc.draws.basins import LEAST
 from contourmc.draws.weighted import WeightedDraws
 
 
 class Mode(NamedTuple):
-    """mass: the probability of being nearest to this mode's minimum.
-    error: its standard error, from the spread of the chains, or NaN for a single one.
-    minimum: the lowest point that the pilot found there, in the user's coordinates.
+    """mass: the probability of the mode, from all draws that belong to it.
+    error: its standard error, from the correlation along the chains and the spread between them.
+    minimum: its lowest point, in the user's coordinates.
     energy: the energy of that point.
     """
 
@@ -28,23 +29,38 @@ class Mode(NamedTuple):
         return f"mass {self.mass:.3f} ± {self.error:.3f} around {place} (energy {self.energy:.4g})"
 
 
+def has_modes(samples: WeightedDraws) -> bool:
+    """Whether there is a list of modes: of the draws, or of the pilot."""
+    return samples.draws is not None and samples.energies.size > 0 and samples.basins_of_draws is not None
+
+
+def origin_of_modes(samples: WeightedDraws) -> str:
+    """In words: what the modes are, or why there are none."""
+    basins = samples.basins_of_draws
+    if not has_modes(samples) or basins is None:
+        return f"No list of modes: {samples.without_modes}."
+    if basins.labels is None:
+        why = (
+            f"since {samples.without_modes}, modes are the minima that the pilot found, with the draws nearest to each"
+        )
+        return f"{why[0].upper()}{why[1:]}: others may be missing."
+    return (
+        "Modes are the minima that draws come to rest in, and the mass is that of all draws that belong to one; those"
+        f" of less than {LEAST:g} are not listed."
+    )
+
+
 def find_modes(samples: WeightedDraws) -> list[Mode]:
     """The modes, the largest mass first."""
-    basins = samples.basins
-    require(basins is not None, "modes", None, "a pilot finds them: sample without a kernel")
+    basins = samples.basins_of_draws
+    remedy = f"{samples.without_modes}: sample without a kernel" if basins is None else ""
+    require(basins is not None, "modes", None, remedy)
     assert basins is not None
-    masses = basins.masses(samples.sampled, samples.weights)[samples.pooled]
-    shares = masses.sum(axis=1)
-    by_chain = masses / np.where(shares > 0, shares, 1.0)[:, None]
-    single = np.full(masses.shape[1], np.nan)
-    errors = single if len(masses) == 1 else np.asarray(estimates.chain_error(shares / shares.sum(), by_chain))
-    found = [
-        Mode(
-            float(masses[:, i].sum()),
-            float(errors[i]),
-            jax.tree.map(lambda leaf, i=i: leaf[i], basins.minima if basins.seen is None else basins.seen),
-            float(u),
-        )
-        for i, u in enumerate(basins.energies)
-    ]
+    labels, pooled = basins.labels_of(samples.sampled), samples.pooled
+    weights = samples.weights[pooled]
+    found = []
+    for i, energy in enumerate(basins.energies):
+        mass, error = estimates.mean_and_error((labels[pooled] == i).astype(float), weights)
+        places = basins.minima if basins.seen is None else basins.seen
+        found.append(Mode(mass, error, jax.tree.map(lambda leaf, i=i: leaf[i], places), float(energy)))
     return sorted(found, key=lambda mode: -mode.mass)

@@ -41,7 +41,8 @@ class RunData:
     average: the result of the run's model average; None without one, or without a draw; a list, with one for each
         chain, if each chain had its own target and average.
     flattening: the energy bins, and how they were used; None for a kernel that does not flatten.
-    basins: the minima that a pilot found, or None for a run without a pilot.
+    basins: the minima that a pilot found, or None for a run without a pilot; of a run that came from a file, those of
+        its draws.
     exact: whether the energies are without noise.
     target: what was sampled, to evaluate more energies; None if that has noise, or if each chain had its own. It is not
         part of files, pickles and comparisons.

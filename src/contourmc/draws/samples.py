@@ -54,7 +54,11 @@ class Samples(WeightedDraws):
         return summarise(self)
 
     def modes(self) -> list[Mode]:
-        """The modes that the pilot found, each with its mass and the error of it, its minimum and the energy there.
+        """The modes of the draws, each with its mass and the error of it, its minimum and the energy there.
+
+        A sample of the draws goes downhill to find them, when they are first asked for; all draws count for the masses.
+        Raises for kernels that do not flatten. Where the energy cannot be evaluated again, as for one outside of JAX,
+        the modes are the minima that the pilot found. See docs/tuning.md.
 
         >>> [round(float(mode.minimum)) for mode in run.modes()]
         [-1, 1]

@@ -31,7 +31,7 @@ from contourmc.targets.view import Labels
 
 _FORMAT = "contourmc samples "
 _VERSION = 5
-_BASINS = ("minima", "scale", "factor", "seen")
+_BASINS = ("minima", "scale", "factor", "seen", "labels")
 _MARK = b"\ncontourmc CRC-32 "  # before the checksum, at the end of a file
 _END_SIZE = len(_MARK) + 9
 _BLOCK = 2**18  # bytes that are read together, which fit into the processor's cache
@@ -46,12 +46,13 @@ def to_xarray(samples: WeightedDraws) -> Any:
     /target_states the states of the target, in the same way.
     /trajectory    log_weights, theta and visits, by chain and mark (a number of steps); in groups below it means,
                    squares and centre.
-    /basins        energies, and in groups below it minima, scale, factor, and the minima as they are `seen`.
+    /basins        energies, and in groups below it minima, scale, factor, the minima as they are `seen`, and the
+                   labels of the draws.
     /average       the arrays of the model average, in groups 0, 1, … below it if each chain has its own.
     """
     import xarray
 
-    trajectory, basins, average = samples.trajectory, samples.basins, samples.average
+    trajectory, basins, average = samples.trajectory, samples.basins_of_draws, samples.average
     by_draw = {name: getattr(samples, name) for name in ("energies", "log_weights", "multipliers", "virials")}
     by_mark = {name: getattr(trajectory, name) for name in ("log_weights", "theta", "visits")}
     trees: dict[str, tuple[Any, tuple[str, ...]]] = {
@@ -70,6 +71,7 @@ def to_xarray(samples: WeightedDraws) -> Any:
         trees["basins/scale"] = (basins.scale, ())
         trees["basins/factor"] = (basins.factor, ())
         trees["basins/seen"] = (basins.seen, ("basin",))
+        trees["basins/labels"] = (basins.labels, ("chain", "draw"))
     groups = {path: to_dataset(tree, axes) for path, (tree, axes) in trees.items() if tree is not None}
     groups["/"] = groups["/"].assign_coords(draw=samples.steps).assign_attrs(_attributes(samples))
     groups["trajectory"] = groups["trajectory"].assign_coords(mark=trajectory.steps)

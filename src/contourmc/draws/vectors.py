@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
 from contourmc._core.layout import Layout
 from contourmc._core.pytrees import Position
@@ -29,7 +29,7 @@ class Vectors:
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(positions)]
         return np.concatenate([leaf.reshape(*leaf.shape[:axes], -1) for leaf in leaves], axis=-1)
 
-    def positions(self, vectors: Float[np.ndarray, "*batch size"]) -> Position:
+    def positions(self, vectors: Float[np.ndarray | Array, "*batch size"]) -> Position:
         """The positions of vectors, rounded to the types of a position's arrays."""
         leaves, structure = jax.tree.flatten(self.layout.to_position(vectors))
         return structure.unflatten([leaf.astype(kind) for leaf, kind in zip(leaves, self.types, strict=True)])

@@ -10,11 +10,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from contourmc._core.checks import require, require_count
-from contourmc._core.pytrees import Position
+from contourmc._core.pytrees import Position, position_size
 from contourmc.draws import estimates
+from contourmc.draws.basins import Basins, basins_of_draws
 from contourmc.draws.run_data import RunData
 from contourmc.draws.trajectory import Stretch, merge
 
+_LARGEST = 2000  # numbers of a position whose modes are looked for
 _NO_DRAWS = "no draw was kept: the run ended before its burn-in did"
 
 
@@ -54,6 +56,40 @@ class WeightedDraws(RunData):
     def comparable_weights(self) -> bool:
         """Whether θ was fixed and the same for all chains, so that their weights can be compared."""
         return self.flattening is not None and self.flattening.fixed
+
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"basins": self.basins_of_draws}  # which it takes a target to find
+
+    @cached_property
+    def basins_of_draws(self) -> Basins | None:
+        """The modes of the draws; where these cannot be found, the minima of the pilot, or None without one."""
+        if self.without_modes:
+            return self.basins
+        assert self.target is not None
+        assert self.flattening is not None
+        assert self.flattening.temperature is not None
+        evaluations = int(self.steps[-1]) * self.chains
+        return basins_of_draws(
+            self.sampled, self.energies, self.weights, self.target, self.flattening.temperature, evaluations,
+            self.basins, self.view,
+        )  # fmt: skip
+
+    @property
+    def without_modes(self) -> str:
+        """Why modes of the draws cannot be found, which takes more evaluations of the energy; empty if they can."""
+        flattening, target = self.flattening, self.target
+        if self.draws is None or self.energies.size == 0:
+            return "there are no draws"
+        if flattening is None or flattening.following or not flattening.temperature:
+            return "it takes a kernel that flattens, at a constant temperature"
+        if not self.exact:
+            return "the energy has noise"
+        if target is None:
+            return "the run does not know its energy, as one from a folder, a map, or with an energy for each chain"
+        if target.calls_host:
+            return "the energy is evaluated outside of JAX"
+        large = position_size(self.sampled) > _LARGEST * self.energies.size
+        return f"positions have more than {_LARGEST:,} numbers" if large else ""
 
     def mean(self, *, by_chain: bool = False) -> Position:
         """The mean of every coordinate, from every step after burn-in; from the kept draws of large positions, and of

@@ -69,7 +69,9 @@ def test_thinned_draws_are_evenly_spread(run):
 
 def test_a_long_name_is_shortened_in_charts_only(run, tmp_path):
     name = "n" * 5000
-    long = replace(run, draws={name: run.draws["b"]}, trajectory=run.trajectory.without_moments(), basins=None)
+    long = replace(
+        run, draws={name: run.draws["b"]}, trajectory=run.trajectory.without_moments(), basins=None, target=None
+    )
     page = parse(long.report(tmp_path / "report.html").read_text(encoding="utf-8"))
     assert name in page.one("table", data_name="estimates").text
     assert "n" * 100 not in page.one("script", id="charts").text

@@ -59,11 +59,11 @@ def _maximised(x: np.ndarray, members: Float[np.ndarray, "components draws"], ef
         mean = member @ x / member.sum()
         away = (x - mean) * np.sqrt(member / member.sum())[:, None]
         means.append(mean)
-        factors.append(np.linalg.cholesky(_shrunken(away.T @ away, count)))
+        factors.append(np.linalg.cholesky(shrunken(away.T @ away, count)))
     return Gaussians(shares, np.stack(means), np.stack(factors))
 
 
-def _shrunken(covariance: Float[np.ndarray, "size size"], count: float) -> Float[np.ndarray, "size size"]:
+def shrunken(covariance: Float[np.ndarray, "size size"], count: float) -> Float[np.ndarray, "size size"]:
     """The covariance with correlations r shrunk by 1 − λ, as far as they are noise (Schäfer & Strimmer 2005).
 
     λ = Σ Var(r) / Σ r² over all pairs, with Var(r) = (1 − r²)²/n for n independent draws.

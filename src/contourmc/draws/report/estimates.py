@@ -6,7 +6,7 @@ import numpy as np
 from contourmc._core.pytrees import coordinates
 from contourmc.draws.exhibits.numbers import Measured
 from contourmc.draws.exhibits.table import Table
-from contourmc.draws.modes import Mode, find_modes
+from contourmc.draws.modes import Mode, find_modes, has_modes, origin_of_modes
 from contourmc.draws.report.leading import Leading, leading
 from contourmc.draws.report.section import Section
 from contourmc.draws.summary import LEVELS, summarise
@@ -40,9 +40,8 @@ def estimates_section(samples: WeightedDraws) -> Section:
 
 def modes_section(samples: WeightedDraws) -> Section:
     """The mass of each mode, its place and its energy."""
-    if samples.basins is None or samples.draws is None:
-        why = "the draws were not stored" if samples.basins is not None else "only a run that tunes itself has one"
-        return Section("modes", "Modes", [f"No list of modes: a pilot finds them, and {why}."])
+    if not has_modes(samples):
+        return Section("modes", "Modes", [origin_of_modes(samples)])
     modes = find_modes(samples)
     total = sum(leaf.size for leaf in jax.tree.leaves(modes[0].minimum))
     rows = [
@@ -51,7 +50,7 @@ def modes_section(samples: WeightedDraws) -> Section:
     note = f"The largest {MODES} of {len(modes)} modes." if len(modes) > MODES else ""
     note += f" The first {PLACE} of {total:,} coordinates of each place." if total > PLACE else ""
     number = "One mode was found." if len(modes) == 1 else f"{len(modes)} modes were found."
-    text = f"{number} The mass is the probability of being nearest to the mode's minimum."
+    text = f"{number} {origin_of_modes(samples)}"
     columns = ("mode", "mass", "standard error", "lowest energy", "place")
     return Section("modes", "Modes", [text], [Table("modes", columns, rows, note.strip())])
 

@@ -41,7 +41,7 @@ def leading(samples: WeightedDraws, most: int) -> Leading | None:
     names, places = map(list, zip(*islice(_places(shapes), most), strict=True))
     narrowed = replace(
         samples, draws=_pick(samples.draws, places, 2), trajectory=_narrow(trajectory, places), unconstrained=None,
-        basins=None,
+        basins=None, target=None,
     )  # fmt: skip
     return Leading(names, sum(map(math.prod, shapes.values())), narrowed)
 
@@ -58,7 +58,12 @@ def every(samples: WeightedDraws, most: int) -> tuple[WeightedDraws, int]:
     columns = {name: getattr(samples, name) for name in ("energies", "log_weights", "multipliers", "virials")}
     trees = {name: jax.tree.map(thin, getattr(samples, name)) for name in ("draws", "unconstrained")}
     thinned = {name: None if column is None else thin(column) for name, column in columns.items()}
-    return replace(samples, steps=samples.steps[::stride], target_states=None, **thinned, **trees), stride
+    basins = samples.basins
+    if basins is not None and basins.labels is not None:
+        basins = replace(basins, labels=thin(basins.labels))
+    return replace(
+        samples, steps=samples.steps[::stride], target_states=None, basins=basins, **thinned, **trees
+    ), stride
 
 
 def _places(shapes: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Place]]:
