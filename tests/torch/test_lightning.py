@@ -86,3 +86,13 @@ def test_without_the_callback_accumulated_batches_are_refused(lightning):
         next(fit(module, optimiser, 4))
     assert torch.equal(module.weight, before)
     assert next(fit(module, optimiser, 1)) is optimiser
+
+
+def test_a_step_without_a_closure_needs_its_loss():
+    """As Lightning makes it in float16, where the callback sees losses that a GradScaler has scaled."""
+    module = torch.nn.Linear(1, 1)
+    optimiser = CSGLD(module.parameters(), **SETTINGS)
+    module(torch.ones(1, 1)).sum().backward()
+    optimiser.take_loss(torch.tensor(1024.0))
+    with pytest.raises(ValueError, match="loss=None is not possible"):
+        optimiser.step()

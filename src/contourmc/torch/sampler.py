@@ -130,7 +130,7 @@ class Sampler(torch.optim.Optimizer):
 
         closure: the mean loss of the batch, or a function that computes it together with the gradients.
         """
-        loss = closure
+        loss = mean = closure
         if callable(closure) and not isinstance(closure, torch.Tensor):
             with torch.enable_grad():
                 loss = closure()
@@ -138,7 +138,8 @@ class Sampler(torch.optim.Optimizer):
             if self._mean_loss is None:
                 batches = _accumulated(closure)
                 require(batches == 1, "accumulate_grad_batches", batches, _ACCUMULATED)
-        mean, self._mean_loss = loss if self._mean_loss is None else self._mean_loss, None
+            mean = loss if self._mean_loss is None else self._mean_loss
+        self._mean_loss = None
         for group in self.param_groups:
             _check_names(group)
         given = self._read(mean)
