@@ -67,7 +67,8 @@ def largest_power(counting: Float[np.ndarray | np.generic, " powers"], effective
 
 def power_of_one_chain(log_weights: Float[np.ndarray, " draws"], effective: float) -> int:
     """The index of the largest power at which at least this share of the draws of a chain counts."""
-    return largest_power(np.array([kish(normalise(p * log_weights)) for p in POWERS]) / len(log_weights), effective)
+    counting = np.array([float(kish(normalise(power * log_weights))) for power in POWERS])
+    return largest_power(counting / len(log_weights), effective)
 
 
 def warn_tempered(power: float, models: int, stacklevel: int) -> None:
