@@ -78,8 +78,7 @@ class FolderKeeper(Keeper):
             remedy += f" {checkpoint.probe[0]:.6g} and is {now[0]:.6g} now. Give the same target, or another folder"
             require(same, "checkpoint", str(self._folder.path), remedy)
         # Only what a loader of the user's gave: for any other run, nothing in a folder is unpickled.
-        loads = self._probe is None and checkpoint.data is not None
-        return pickle.loads(checkpoint.data.tobytes()) if loads else None
+        return None if self._probe is not None or checkpoint.data is None else pickle.loads(checkpoint.data.tobytes())
 
     def require_newest(self) -> None:
         """Raise if the folder has a checkpoint that is not of this run."""

@@ -99,7 +99,7 @@ class States:
         return self._folder / f"{number}.npz"
 
     def _write(self, number: int, arrays: Arrays, afterwards: Callable[[], None]) -> None:
-        whole = sealed(arrays)
+        whole: Any = sealed(arrays)
         write_whole(self._file(number), lambda opened: np.savez(opened, **whole))
         for older in sorted(self._numbers())[:-KEPT]:
             with suppress(OSError):
