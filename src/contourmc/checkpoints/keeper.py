@@ -141,6 +141,7 @@ class FolderKeeper(Keeper):
             samples, store, draws, steps = run.samples(on_disk=False), run.store_name, run.draws, run.steps
 
             def afterwards() -> None:
+                self._folder.require_there()
                 write_summary(samples, self._folder.path, store, draws)
                 self._folder.note_steps(steps)
 

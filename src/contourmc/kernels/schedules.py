@@ -131,4 +131,4 @@ def values_at(schedule: Any, steps: Sequence[int]) -> Float[np.ndarray, " steps"
         values = host_function(lambda step: evaluate(schedule, step), jax.ShapeDtypeStruct((1,), np.int32))
         return np.array([values(number)[0][0] for number in numbers])
     except UnknownOperationError:
-        return np.array([evaluate(schedule, jnp.asarray(number))[0] for number in numbers])
+        return np.asarray(jax.vmap(lambda step: evaluate(schedule, step)[0])(jnp.asarray(numbers)))
