@@ -8,7 +8,7 @@ BROKEN: `-`, or the name of a mistake that the checkpoints are to have.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,9 @@ def main() -> None:
     kinds.SHARE, keeper.MOST_TIME = float(share), float("inf")  # whatever checkpoints cost
     save = States.save
 
-    def tell(self: States, tree: Any, *others: Any) -> None:
+    def tell(self: States, tree: Any, structures: Sequence[Any], afterwards: Callable[[], None]) -> None:
         print("saving", flush=True)
-        save(self, MISTAKES[broken](tree), *others)
+        save(self, MISTAKES[broken](tree), structures, afterwards)
 
     States.save = tell
     print("begun", flush=True)

@@ -67,7 +67,7 @@ def killed_after_a_checkpoint(layout, folder):
     """Start a run that tunes itself, and kill all its processes as soon as it has a checkpoint."""
     workers = start(layout, [RUNS[1]], folder)
     states = folder / "automatic" / "states"
-    wait_for(lambda: states.exists() and any(entry.name.isdecimal() for entry in states.iterdir()), workers)
+    wait_for(lambda: states.exists() and any(entry.suffix == ".npz" for entry in states.iterdir()), workers)
     for worker in workers:
         worker.process.kill()
         assert worker.process.wait() == -signal.SIGKILL

@@ -124,7 +124,7 @@ def _checksum(array: Any) -> str:
     kept = np.asarray(array if rows is None else array[rows])
     flat, found = kept.reshape(-1), zlib.crc32(f"{array.dtype} {array.shape}".encode())
     for begin in range(0, flat.size, BLOCK):
-        found = zlib.crc32(np.ascontiguousarray(flat[begin : begin + BLOCK]).view(np.uint8), found)
+        found = zlib.crc32(np.ascontiguousarray(flat[begin : begin + BLOCK]).view(np.uint8).data, found)
     return f"checksum {found:08x}"
 
 

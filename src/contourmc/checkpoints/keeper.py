@@ -79,8 +79,7 @@ class FolderKeeper(Keeper):
             require(same, "checkpoint", str(self._folder.path), remedy)
         run.keep_in(self._folder.path)  # reads all draws on disk, and raises if some are damaged
         # Only what a loader of the user's gave: for any other run, nothing in a folder is unpickled.
-        loads = self._probe is None and checkpoint.data is not None
-        return pickle.loads(checkpoint.data.tobytes()) if loads else None
+        return None if self._probe is not None or checkpoint.data is None else pickle.loads(checkpoint.data.tobytes())
 
     def require_newest(self) -> None:
         """Raise if the folder has a checkpoint that is not of this run."""
@@ -143,6 +142,7 @@ class FolderKeeper(Keeper):
             samples, store, draws, steps = run.samples(on_disk=False), run.store_name, run.draws, run.steps
 
             def afterwards() -> None:
+                self._folder.require_there()
                 write_summary(samples, self._folder.path, store, draws)
                 self._folder.note_steps(steps)
 

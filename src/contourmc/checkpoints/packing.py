@@ -70,15 +70,15 @@ def _outline(node: Any, structures: Sequence[Any], arrays: Arrays) -> Any:
     structure = jax.tree.structure(node)
     if structure in structures:
         return {"structure": structures.index(structure), "leaves": each(jax.tree.leaves(node))}
-    if isinstance(node, tuple) and hasattr(node, "_fields"):
-        kind = type(node)
-        fields = dict(zip(node._fields, each(node), strict=True))
+    kind = type(node)
+    if isinstance(node, tuple) and hasattr(kind, "_fields"):
+        fields = dict(zip(kind._fields, each(node), strict=True))
         return {"class": f"{kind.__module__}:{kind.__qualname__}", "fields": fields}
-    if type(node) in (tuple, list):
-        return {type(node).__name__: each(node)}
-    if type(node) is dict:
+    if kind in (tuple, list):
+        return {kind.__name__: each(node)}
+    if isinstance(node, dict) and kind is dict:
         return {"dict": [*map(list, zip(node, each([*node.values()]), strict=True))]}
-    raise TypeError(f"a checkpoint cannot hold a {type(node).__module__}.{type(node).__qualname__}")
+    raise TypeError(f"a checkpoint cannot hold a {kind.__module__}.{kind.__qualname__}")
 
 
 def _slot(leaf: Any, arrays: Arrays) -> dict[str, Any]:
@@ -141,5 +141,5 @@ def _digest(arrays: Arrays) -> np.ndarray:
     digest = hashlib.blake2b()
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return np.frombuffer(digest.digest(), np.uint8)

@@ -6,7 +6,7 @@ says where they belong, and a digest of all of it.
 
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent import futures
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ class States:
     def __init__(self, folder: Path):
         self._folder = folder
         self._number = max(self._numbers(), default=0)
-        self._thread: ThreadPoolExecutor | None = None
-        self._writing: Future[None] | None = None
+        self._thread: futures.ThreadPoolExecutor | None = None
+        self._writing: futures.Future[None] | None = None
 
     @property
     def last(self) -> int:
@@ -43,14 +43,16 @@ class States:
         self.wait()
         arrays = pack(tree, structures)
         self._number += 1
-        self._thread = self._thread or ThreadPoolExecutor(1, "contourmc-checkpoints")
+        self._thread = self._thread or futures.ThreadPoolExecutor(1, "contourmc-checkpoints")
         self._writing = self._thread.submit(self._write, self._number, arrays, afterwards)
 
     def wait(self) -> None:
         """Until the last checkpoint is complete; raises if it could not be written."""
+        if self._writing is None:
+            return
+        futures.wait([self._writing])  # Ctrl-C may end the waiting, and must not lose the error
         writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+        writing.result()
 
     def close(self) -> None:
         """End the thread that writes, after what it is writing."""
@@ -99,7 +101,9 @@ class States:
         return self._folder / f"{number}.npz"
 
     def _write(self, number: int, arrays: Arrays, afterwards: Callable[[], None]) -> None:
-        whole = sealed(arrays)
+        if not self._folder.parent.exists():  # or it would be made again
+            raise FileNotFoundError(f"the folder {self._folder.parent} is gone")
+        whole: Any = sealed(arrays)
         write_whole(self._file(number), lambda opened: np.savez(opened, **whole))
         for older in sorted(self._numbers())[:-KEPT]:
             with suppress(OSError):

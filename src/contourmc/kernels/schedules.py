@@ -137,4 +137,5 @@ def values_at(schedule: Any, steps: Sequence[int]) -> list[Any]:
         values = host_function(lambda step: evaluate(schedule, step), jax.ShapeDtypeStruct((1,), np.int32))
         return [values(number)[0][0] for number in numbers]
     except UnknownOperationError:
-        return [evaluate(schedule, jnp.asarray(number))[0] for number in numbers]
+        found = jax.vmap(lambda step: evaluate(schedule, step)[0])(jnp.asarray(numbers))
+        return [*np.asarray(found)] if is_known(found) else [*found]
