@@ -1,4 +1,4 @@
-"""What comes from outside: loaders that hang or shuffle, random keys in a state, noise of mini-batches."""
+"""What comes from outside: loaders that hang or shuffle, random keys in a state, noise of mini-batches, forks."""
 
 import signal
 import subprocess
@@ -39,6 +39,26 @@ except KeyboardInterrupt:
 samples = run(late)
 print(samples.interrupted, 0 < samples.energies.size <= 300, flush=True)
 hang()
+"""
+# Children in turn: one before JAX is used and one after that. JAX's own warning is of no use: the child hangs.
+FORKS = """
+import os, sys
+import contourmc as cm
+import jax
+
+def child():
+    if os.fork() == 0:
+        try:
+            run = cm.sample(lambda x: x**2 / 2, init=0.0, steps=200, kernel=cm.sgld(0.1), chains=2)
+            print(run.draws.shape[0], flush=True)
+        except BaseException as error:
+            print(type(error).__name__, error, flush=True)
+        os._exit(0)
+    os.wait()
+
+child()
+jax.devices()
+child()
 """
 Y = np.random.default_rng(0).normal(size=40).astype(np.float32)
 RUN = dict(init=0.0, steps=30, kernel=cm.sgld(1e-3), chains=2, burn_in=0, thin=10)
@@ -142,3 +162,12 @@ def test_a_run_on_all_data_at_once_tunes_itself():
     run = cm.sample(cm.Posterior(log_likelihood, log_prior, Y, batch_size=40), init=0.0, steps=10_000, chains=2)
     assert run.mean() == pytest.approx(Y.sum() / 41, abs=0.02)
     assert run.variance() == pytest.approx(1 / 41, rel=0.2)
+
+
+def test_a_child_samples_or_says_why_it_cannot():
+    """Where it hung, the test would end after two minutes."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=True)
+    first, second = done.stdout.splitlines()
+    assert first == "2"
+    assert second.startswith("RuntimeError JAX cannot be used in this process, which was forked")
+    assert 'get_context("spawn")' in second

@@ -5,6 +5,7 @@ hardly faster: programs that will not run for long are compiled without them.
 """
 
 import logging
+import os
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, Literal, TypeVar
@@ -29,6 +30,35 @@ _CPU_OPTIONS: dict[Effort, tuple[dict[str, Any], ...]] = {
 }
 
 
+class _Fork:
+    """late: whether this process was forked from one in which JAX was in use, with threads that are not in this one."""
+
+    late = coming = False
+
+    def before(self) -> None:
+        try:
+            # JAX has no public name for it, and asking for a backend would start one.
+            from jax._src.xla_bridge import backends_are_initialized
+        except ImportError:  # another version of JAX: then it waits for ever, as it would without this
+            return
+        self.coming = backends_are_initialized()
+
+    def after_in_child(self) -> None:
+        self.late = self.late or self.coming
+
+
+_fork = _Fork()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_fork.before, after_in_child=_fork.after_in_child)
+
+
+def require_no_late_fork() -> None:
+    """Raise where JAX would wait for ever."""
+    if _fork.late:
+        remedy = 'start it by multiprocessing.get_context("spawn"), or fork before anything uses JAX'
+        raise RuntimeError(f"JAX cannot be used in this process, which was forked from one that had used it: {remedy}")
+
+
 def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -> Callable[..., Any] | None:
     """A function compiled for such arguments, here and now, or taken from an earlier call with equal ones.
 
@@ -36,6 +66,7 @@ def compile_for(function: Any, effort: Effort, *arguments: Any, **static: Any) -
     to make a single kernel. The program may be called from other threads, which do not share this one's JAX
     configuration.
     """
+    require_no_late_fork()
     leaves, structure = jax.tree.flatten(arguments)
     types = tuple((jax.typeof(leaf), _on_mesh(leaf)) for leaf in leaves)
     return _compile(function, effort, structure, types, tuple(static.items()), chosen_device())

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from contourmc._core.compilation_cache import use_compilation_cache
+from contourmc._core.compiling import require_no_late_fork
 from contourmc._core.processes import several
 from contourmc.engine.run import Run
 from contourmc.flattening.following import Following
@@ -48,6 +49,7 @@ def start(
     >>> run.step, run.samples()
     (500, Samples(4 chains × 300 draws, SGLD, interrupted))
     """
+    require_no_late_fork()
     use_compilation_cache()
     call: dict[str, Any] = dict(
         target=target, init=init, steps=steps, kernel=kernel, partition=partition, step_size=step_size,
