@@ -25,9 +25,10 @@ class Progress:
 
     def __init__(self, steps: int, chains: int, show: bool | None):
         self._steps, self._chains = steps, chains
-        there = sys.stderr is not None and not sys.stderr.closed  # as in most processes, but not in all
-        self._show = is_first() and there and (sys.stderr.isatty() if show is None else show)
-        self._lines = is_first() and there and show is None and not self._show
+        stream = sys.stderr
+        terminal = None if stream is None or stream.closed else stream.isatty()
+        self._show = is_first() and terminal is not None and (terminal if show is None else show)
+        self._lines = is_first() and terminal is False and show is None
         self._bar: RichProgress | None = None
         self._begun: tuple[float, int] | None = None  # when the first steps were done, and how many
         self._next = time.monotonic() + LINE_SECONDS
