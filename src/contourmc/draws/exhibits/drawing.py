@@ -152,7 +152,7 @@ def _legend(names: dict[str, str], width: int) -> tuple[str, int]:
     """The names of the layers with their colours, and in how many rows they are."""
     parts, x, row = [], float(TITLE), 0
     for name, colour in names.items():
-        size = CHARACTER * len(short(name)) + 26
+        size = CHARACTER * len(short(name)) + 34
         if x + size > width and x > TITLE:
             x, row = float(TITLE), row + 1
         y = TOP + 6 + ROW * row
