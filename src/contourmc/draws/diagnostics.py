@@ -24,8 +24,9 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
         ended = "was interrupted in its pilot" if samples.stage == "pilot" else "ended during burn-in"
         message = f"no draw was kept: the run {ended}."
         return Diagnosis((Finding("problem", "draws", 0.0, message, "Run longer."),), "it has no draws.")
-    worth = effective_draws(samples)
-    findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples), *_equilibrium(samples)]
+    worth = samples.independent
+    findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples)]
+    findings += _equilibrium(samples)
     findings += [*_weights(samples), *_agreement(samples), *_enough(samples, worth)]
     if "swaps" in samples.settings:
         findings += _replicas(samples.settings["swaps"])
@@ -41,16 +42,6 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     size = f"{counted(samples.chains, 'chain')}, {counted(draws, 'draw')}"
     summary = f"{size}, worth at least {worth:,.0f} independent ones."
     return Diagnosis(tuple(findings), summary)
-
-
-def effective_draws(samples: WeightedDraws) -> float:
-    """The effective size of the worst coordinate and of the energy; constant ones do not count."""
-    sizes = [estimates.effective_size(samples.energies, samples.weights)]
-    if samples.draws is not None and samples.few_coordinates:
-        sizes += jax.tree.leaves(samples.ess())
-    known = np.concatenate([np.ravel(size) for size in sizes])
-    known = known[np.isfinite(known)]
-    return float(known.min()) if known.size else 0.0
 
 
 def _ended_early(samples: WeightedDraws) -> Iterator[Finding]:
@@ -194,7 +185,7 @@ def _basins(samples: WeightedDraws) -> Iterator[Finding]:
         yield Finding(
             "problem", "minima", float(len(never)), message, "The run reaches them rarely or never: run longer."
         )
-    error = max(mode.error for mode in modes)
+    error = max((mode.error for mode in modes if 0 < mode.mass < 1), default=0.0)
     severity = graded(error, 0.03, 0.1)
     if severity:
         message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."

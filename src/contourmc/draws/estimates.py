@@ -162,6 +162,20 @@ def standard_errors(
     return np.reshape(np.array(errors), values.shape[2:])
 
 
+def one_sided(values: np.ndarray, weights: Float[np.ndarray, "chains draws"]) -> Any:
+    """Which numbers are 0, or 1, at every draw that has a weight: events that never or always happened."""
+    some = np.reshape(values, (*weights.shape, -1))[weights > 0]
+    return np.reshape(np.all(some == 0, axis=0) | np.all(some == 1, axis=0), values.shape[2:])
+
+
+def most_unseen(effective: float) -> float:
+    """The probability below which an event lies, with 95% confidence, that n independent draws did not show.
+
+    (1 − p)ⁿ = 0.05, so that p = 1 − 0.05^(1/n), about 3/n.
+    """
+    return 1 - 0.05 ** (1 / effective) if effective > 0 else 1.0
+
+
 def rhat_across(values: Sequence[np.ndarray], weights: Float[np.ndarray, "chains draws"]) -> tuple[float, float]:
     """R̂ along the direction in which the means of the chains differ most, and its significance; NaN if unknown.
 
