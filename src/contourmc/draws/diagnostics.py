@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from contourmc._core.pytrees import named_leaves
 from contourmc.draws import estimates
 from contourmc.draws.exhibits.numbers import counted
 from contourmc.draws.findings import Diagnosis, Finding, graded
@@ -25,7 +26,7 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
         message = f"no draw was kept: the run {ended}."
         return Diagnosis((Finding("problem", "draws", 0.0, message, "Run longer."),), "it has no draws.")
     worth = samples.independent
-    findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples)]
+    findings = [*_ended_early(samples), *_still_chains(samples), *_finite(samples), *_numbers(samples)]
     findings += _equilibrium(samples)
     findings += [*_weights(samples), *_agreement(samples), *_enough(samples, worth)]
     if "swaps" in samples.settings:
@@ -73,6 +74,22 @@ def _still_chains(samples: WeightedDraws) -> Iterator[Finding]:
         if samples.automatic:
             advice = "Its proposals were refused: reparametrise, so that scales differ less from place to place."
         yield Finding("problem", "still", float(chain), message, advice)
+
+
+def _finite(samples: WeightedDraws) -> Iterator[Finding]:
+    """Draws that are not finite, as a function of `map` may make them."""
+    if samples.draws is None:
+        return
+    bad = {
+        name: int(np.sum(np.any(~np.isfinite(leaf.reshape(*samples.energies.shape, -1)), axis=-1)))
+        for name, leaf in named_leaves(samples.positions).items()
+    }
+    bad = {name: count for name, count in bad.items() if count}
+    if bad:
+        draws = samples.energies.size
+        message = "; ".join(f"{name!r} is not finite at {count:,} of {draws:,} draws" for name, count in bad.items())
+        advice = "Change the function where it gives NaN or infinity: no mean of such numbers says anything."
+        yield Finding("problem", "finite", max(bad.values()) / draws, f"{message}.", advice)
 
 
 def _numbers(samples: WeightedDraws) -> Iterator[Finding]:
@@ -145,7 +162,7 @@ def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
     weights = estimates.normalise(samples.log_weights[samples.pooled])
     across, significance = np.nan, 0.0
     if samples.draws is not None:
-        leaves = [leaf[samples.pooled] for leaf in jax.tree.leaves(samples.positions)]
+        leaves = [leaf[samples.pooled] for leaf in jax.tree.leaves(samples.positions) if np.all(np.isfinite(leaf))]
         across, significance = estimates.rhat_across(leaves, weights)
     worst = across if significance > 1 and across > rhat else rhat
     severity = graded(worst, 1.05, 1.2)

@@ -269,9 +269,10 @@ class WeightedDraws(RunData):
         pooled = self.pooled
 
         def compare(means: np.ndarray, variance: Any) -> Any:
-            between = means[pooled].var(axis=0, ddof=1) if pooled.sum() > 1 else np.nan
-            constant = variance <= 1e-14 * np.square(means).mean(axis=0)  # but for rounding
-            return np.sqrt(1 + between / np.where(constant, np.nan, variance))
+            with np.errstate(invalid="ignore"):  # of means that are not finite
+                between = means[pooled].var(axis=0, ddof=1) if pooled.sum() > 1 else np.nan
+                constant = variance <= 1e-14 * np.square(means).mean(axis=0)  # but for rounding
+                return np.sqrt(1 + between / np.where(constant, np.nan, variance))
 
         return jax.tree.map(compare, self.mean(by_chain=True), self.variance())
 
