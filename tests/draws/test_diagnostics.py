@@ -1,11 +1,13 @@
 """Each finding on a run that has the fault, and none on a run that has not."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tests.draws.synthetic import samples_of
 
 import contourmc as cm
 from contourmc.draws.estimates import rhat_across
+from contourmc.draws.report.distributions import distribution_sections
 from contourmc.draws.report.verdict import verdict_of
 from contourmc.problems import GaussianMixture
 
@@ -113,3 +115,22 @@ def test_few_correlated_draws_are_no_disagreement(chains, size):
         rhat, significance = rhat_across([np.stack(path, axis=1)], np.ones((chains, draws)))
         alarms += rhat > 1.05 and significance > 1
     assert alarms == 0
+
+
+def test_numbers_that_are_not_finite_are_a_problem():
+    """The logarithm of a normal number: NaN below 0, for half of the draws; and a division by 0."""
+    draws = np.random.default_rng(0).normal(size=(4, 200))
+    draws[0, :3] = 0
+    mapped = samples_of(draws).map(lambda x: {"log": jnp.log(x), "inverse": 1 / jnp.maximum(x, 0), "x": x})
+    found = {finding.check: finding for finding in mapped.diagnose().findings}
+    bad = int((draws <= 0).sum())
+    assert found["finite"].severity == "problem"
+    assert f"'log' is not finite at {bad} of 800 draws" in found["finite"].message
+    assert f"'inverse' is not finite at {bad} of 800 draws" in found["finite"].message
+    assert "'x'" not in found["finite"].message
+    assert not mapped.diagnose().ok
+    assert verdict_of(mapped).level == "problem"
+    (marginals,) = distribution_sections(mapped)
+    assert [chart.title for chart in marginals.charts] == ["Marginal of x"]
+    assert "None of inverse, log: not all draws are finite." in marginals.text[0]
+    assert "finite" not in {finding.check for finding in samples_of(draws).diagnose().findings}

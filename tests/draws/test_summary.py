@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.draws.synthetic import samples_of
 
 import contourmc as cm
 from contourmc.draws.basins import Basins
@@ -89,3 +90,40 @@ def test_modes_have_masses_with_errors():
     assert str(small).startswith(f"mass 0.300 ± {small.error:.3f} around 5")
     with pytest.raises(ValueError, match="sample without a kernel"):
         template.modes()
+
+
+@pytest.mark.parametrize("event", [lambda x: x > 9, lambda x: jnp.where(x > 9, 1.0, 0.0), lambda x: x < 9])
+def test_events_that_were_never_or_always_seen_have_a_bound(event):
+    """1,000 independent draws, of which none is above 9: with 95% confidence the probability is below 3/1,000."""
+    plain = samples_of(np.random.default_rng(0).normal(size=(4, 250)))
+    mean, error = plain.expectation(event, error=True)
+    assert float(mean) in (0, pytest.approx(1))
+    assert error == pytest.approx(1 - 0.05 ** (1 / plain.independent))
+    assert 0.002 < error < 0.005
+    assert plain.expectation(lambda x: {"never": x > 9, "half": x > 0}, error=True)[1]["half"] < 0.05
+
+
+def test_weights_and_correlation_widen_the_bound():
+    """100 of 1,000 draws have all the weight, and none of these is above 0."""
+    draws = np.random.default_rng(0).normal(size=(4, 250))
+    weighted = samples_of(draws, np.where((np.arange(250) < 25) & (draws < 0), 0.0, -np.inf))
+    mean, error = weighted.expectation(lambda x: x > 0, error=True)
+    assert mean == 0
+    assert 3 / 100 < error < 3 / 20
+
+
+def test_truth_values_have_bounds_in_the_summary_and_other_constants_do_not():
+    draws = np.random.default_rng(0).normal(size=(4, 250))
+    table = samples_of(draws).map(lambda x: {"tail": x > 9, "zero": 0 * x, "x": x}).summary()
+    assert table["tail"].mean == 0
+    assert 0.002 < table["tail"].error < 0.005
+    assert table["zero"].error == 0
+
+
+def test_a_single_mode_and_an_empty_one_have_bounds():
+    draws = np.random.default_rng(0).normal(size=(4, 250))
+    full, empty = samples_of(draws, basins=Basins(np.array([0.0, 50.0]), np.zeros(2), None)).modes()
+    assert (full.mass, empty.mass) == (1, 0)
+    assert 0.002 < full.error == empty.error < 0.005
+    assert str(full).startswith("mass at least 0.99")
+    assert str(empty).startswith("mass at most 0.00")

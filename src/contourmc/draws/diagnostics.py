@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from contourmc._core.pytrees import named_leaves
 from contourmc.draws import estimates
 from contourmc.draws.exhibits.numbers import counted
 from contourmc.draws.findings import Diagnosis, Finding, Severity, graded
@@ -26,8 +27,9 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
         ended = "was interrupted in its pilot" if samples.stage == "pilot" else "ended during burn-in"
         message = f"no draw was kept: the run {ended}."
         return Diagnosis((Finding("problem", "draws", 0.0, message, "Run longer."),), "it has no draws.")
-    worth = effective_draws(samples)
-    findings = [*_ended_early(samples), *_still_chains(samples), *_numbers(samples), *_equilibrium(samples)]
+    worth = samples.independent
+    findings = [*_ended_early(samples), *_still_chains(samples), *_finite(samples), *_numbers(samples)]
+    findings += _equilibrium(samples)
     findings += [*_weights(samples), *_agreement(samples), *_enough(samples, worth)]
     findings += _gradients(samples)
     if "swaps" in samples.settings:
@@ -44,16 +46,6 @@ def diagnose(samples: WeightedDraws) -> Diagnosis:
     size = f"{counted(samples.chains, 'chain')}, {counted(draws, 'draw')}"
     summary = f"{size}, worth at least {worth:,.0f} independent ones."
     return Diagnosis(tuple(findings), summary)
-
-
-def effective_draws(samples: WeightedDraws) -> float:
-    """The effective size of the worst coordinate and of the energy; constant ones do not count."""
-    sizes = [estimates.effective_size(samples.energies, samples.weights)]
-    if samples.draws is not None and samples.few_coordinates:
-        sizes += jax.tree.leaves(samples.ess())
-    known = np.concatenate([np.ravel(size) for size in sizes])
-    known = known[np.isfinite(known)]
-    return float(known.min()) if known.size else 0.0
 
 
 def _ended_early(samples: WeightedDraws) -> Iterator[Finding]:
@@ -85,6 +77,22 @@ def _still_chains(samples: WeightedDraws) -> Iterator[Finding]:
         if samples.automatic:
             advice = "Its proposals were refused: reparametrise, so that scales differ less from place to place."
         yield Finding("problem", "still", float(chain), message, advice)
+
+
+def _finite(samples: WeightedDraws) -> Iterator[Finding]:
+    """Draws that are not finite, as a function of `map` may make them."""
+    if samples.draws is None:
+        return
+    bad = {
+        name: int(np.sum(np.any(~np.isfinite(leaf.reshape(*samples.energies.shape, -1)), axis=-1)))
+        for name, leaf in named_leaves(samples.positions).items()
+    }
+    bad = {name: count for name, count in bad.items() if count}
+    if bad:
+        draws = samples.energies.size
+        message = "; ".join(f"{name!r} is not finite at {count:,} of {draws:,} draws" for name, count in bad.items())
+        advice = "Change the function where it gives NaN or infinity: no mean of such numbers says anything."
+        yield Finding("problem", "finite", max(bad.values()) / draws, f"{message}.", advice)
 
 
 def _numbers(samples: WeightedDraws) -> Iterator[Finding]:
@@ -167,7 +175,7 @@ def _agreement(samples: WeightedDraws) -> Iterator[Finding]:
     weights = estimates.normalise(samples.log_weights[samples.pooled])
     across, significance = np.nan, 0.0
     if samples.draws is not None:
-        leaves = [leaf[samples.pooled] for leaf in jax.tree.leaves(samples.positions)]
+        leaves = [leaf[samples.pooled] for leaf in jax.tree.leaves(samples.positions) if np.all(np.isfinite(leaf))]
         across, significance = estimates.rhat_across(leaves, weights)
     worst = across if significance > 1 and across > rhat else rhat
     severity = graded(worst, 1.05, 1.2)
@@ -207,7 +215,7 @@ def _basins(samples: WeightedDraws) -> Iterator[Finding]:
         yield Finding(
             "problem", "minima", float(len(never)), message, "The run reaches them rarely or never: run longer."
         )
-    error = max(mode.error for mode in modes)
+    error = max((mode.error for mode in modes if 0 < mode.mass < 1), default=0.0)
     severity = graded(error, 0.03, 0.1)
     if severity:
         message = f"the masses of modes are uncertain by {error:.2f}: chains crossed between them too rarely."

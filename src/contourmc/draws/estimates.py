@@ -80,7 +80,8 @@ def chain_error(
     shares: Float[np.ndarray, " chains"], means: Float[np.ndarray, "chains ..."]
 ) -> Float[np.ndarray | np.generic, "..."]:
     """Standard error of Σ_c s_c m_c from the spread of the chains, √(C/(C−1)·Σ_c s_c²(m_c − m̄)²)."""
-    deviations = means - np.einsum("c,c...->...", shares, means)
+    with np.errstate(invalid="ignore"):
+        deviations = means - np.einsum("c,c...->...", shares, means)
     chains = len(means)
     return np.sqrt(np.einsum("c,c...->...", shares**2, deviations**2) * chains / (chains - 1))
 
@@ -117,6 +118,8 @@ def effective_size(
 
 
 def _effective_size(values: np.ndarray, weights: np.ndarray) -> float:
+    if not np.all(np.isfinite(values)):
+        return float("nan")
     mean, error = mean_and_error(values, weights)
     spread = np.sum(weights * (values - mean) ** 2)
     most = 10 * float(kish(weights.ravel()))  # few draws say little about their own spread
@@ -144,8 +147,9 @@ def linearised(
     The series of several weighted means add up: the sum of the means has the error of the mean of the summed series.
     """
     values = np.asarray(values, float)
-    mean = float(np.sum(weights * values))
-    return mean, weights.size * weights * (values - mean)
+    with np.errstate(invalid="ignore"):  # of values that are not finite, which the diagnosis names
+        mean = float(np.sum(weights * values))
+        return mean, weights.size * weights * (values - mean)
 
 
 def error_of_mean(series: Float[np.ndarray, "chains draws"]) -> float:
@@ -160,6 +164,20 @@ def standard_errors(
     flat = np.reshape(np.asarray(values, float), (*weights.shape, -1))
     errors = [mean_and_error(flat[..., i], weights)[1] for i in range(flat.shape[-1])]
     return np.reshape(np.array(errors), values.shape[2:])
+
+
+def one_sided(values: np.ndarray, weights: Float[np.ndarray, "chains draws"]) -> Any:
+    """Which numbers are 0, or 1, at every draw that has a weight: events that never or always happened."""
+    some = np.reshape(values, (*weights.shape, -1))[weights > 0]
+    return np.reshape(np.all(some == 0, axis=0) | np.all(some == 1, axis=0), values.shape[2:])
+
+
+def most_unseen(effective: float) -> float:
+    """The probability below which an event lies, with 95% confidence, that n independent draws did not show.
+
+    (1 − p)ⁿ = 0.05, so that p = 1 − 0.05^(1/n), about 3/n.
+    """
+    return 1 - 0.05 ** (1 / effective) if effective > 0 else 1.0
 
 
 def rhat_across(values: Sequence[np.ndarray], weights: Float[np.ndarray, "chains draws"]) -> tuple[float, float]:

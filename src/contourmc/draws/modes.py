@@ -14,7 +14,8 @@ from contourmc.draws.weighted import WeightedDraws
 
 class Mode(NamedTuple):
     """mass: the probability of the mode, from all draws that belong to it.
-    error: its standard error, from the correlation along the chains and the spread between them.
+    error: its standard error, from the correlation along the chains and the spread between them. Where no draw or
+        every draw belongs to the mode, the mass is with 95% confidence no farther than this from 0 or 1.
     minimum: its lowest point, in the user's coordinates.
     energy: the energy of that point.
     """
@@ -26,7 +27,10 @@ class Mode(NamedTuple):
 
     def __str__(self) -> str:
         place = ", ".join(np.array2string(np.asarray(leaf), precision=4) for leaf in jax.tree.leaves(self.minimum))
-        return f"mass {self.mass:.3f} ± {self.error:.3f} around {place} (energy {self.energy:.4g})"
+        mass = f"{self.mass:.3f} ± {self.error:.3f}"
+        if self.mass in (0, 1):
+            mass = f"at least {1 - self.error:.4f}" if self.mass else f"at most {self.error:.2g}"
+        return f"mass {mass} around {place} (energy {self.energy:.4g})"
 
 
 def has_modes(samples: WeightedDraws) -> bool:
@@ -60,7 +64,10 @@ def find_modes(samples: WeightedDraws) -> list[Mode]:
     weights = samples.weights[pooled]
     found = []
     for i, energy in enumerate(basins.energies):
-        mass, error = estimates.mean_and_error((labels[pooled] == i).astype(float), weights)
+        hits = (labels == i).astype(float)
+        mass, error = estimates.mean_and_error(hits[pooled], weights)
+        mass = 1.0 if np.all(hits) else mass  # but for rounding
+        error = float(samples.or_bound(np.asarray(error), hits))
         places = basins.minima if basins.seen is None else basins.seen
         found.append(Mode(mass, error, jax.tree.map(lambda leaf, i=i: leaf[i], places), float(energy)))
     return sorted(found, key=lambda mode: -mode.mass)

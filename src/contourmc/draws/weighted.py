@@ -142,11 +142,22 @@ class WeightedDraws(RunData):
 
         `chains`: from the spread of the chains, which also sees modes that some of them missed; the default with at
         least 4 chains. `batches`: from the stretches of the trajectory within each chain; from the correlation of the
-        kept draws if there are fewer than 5 stretches.
+        kept draws if there are fewer than 5 stretches. Of truth values, as of `run.map(lambda x: x > 3)`, that are the
+        same at every draw, a bound, as in `expectation`.
 
         >>> print(run.standard_error() < 0.05)
         True
         """
+        errors = self._standard_error(by)
+        if self.draws is None:
+            return errors
+
+        def bounded(error: Any, leaf: Any) -> Any:
+            return self.or_bound(np.asarray(error), np.asarray(leaf)) if leaf.dtype == bool else error
+
+        return jax.tree.map(bounded, errors, self.draws)
+
+    def _standard_error(self, by: Literal["chains", "batches"] | None) -> Position:
         pooled = self.pooled
         by = by or ("chains" if pooled.sum() >= 4 else "batches")
         require(by in ("chains", "batches"), "by", by, "choose chains or batches")
@@ -159,7 +170,7 @@ class WeightedDraws(RunData):
         log_weights = self.trajectory.log_weights[pooled]
         stretches = np.isfinite(log_weights).all(axis=0).sum() * (len(log_weights) if self.comparable_weights else 1)
         if self.trajectory.means is None or stretches < 5:
-            return jax.tree.map(lambda leaf: estimates.standard_errors(leaf, self.weights), self.positions)
+            return jax.tree.map(lambda leaf: estimates.standard_errors(_as_numbers(leaf), self.weights), self.positions)
         means = jax.tree.map(lambda leaf: leaf[pooled], self.trajectory.means)
         if self.comparable_weights:  # as if one chain had made them all
             log_weights = log_weights.reshape(1, -1)
@@ -169,7 +180,9 @@ class WeightedDraws(RunData):
     def expectation(self, function: Callable[[Any], Any], *, by_chain: bool = False, error: bool = False) -> Any:
         """The weighted mean of any function of a position, over the kept draws; with `error` also its standard error.
 
-        The function may use JAX or NumPy.
+        The function may use JAX or NumPy. Where it is 0 at every draw, or 1 at every draw, it is taken for an event
+        that was never or always seen. Then `error` is a bound: with 95% confidence the probability is no farther from
+        the mean. It is 1 − 0.05^(1/n), about 3/n, for draws that are worth n independent ones.
 
         >>> left, error = run.expectation(lambda x: x < 0, error=True)
         >>> print(left > 0.5 + 5 * error)
@@ -183,7 +196,22 @@ class WeightedDraws(RunData):
         mean = jax.tree.map(lambda leaf: np.einsum("cd,cd...->...", weights, leaf), values)
         if not error:
             return mean
-        return mean, jax.tree.map(lambda leaf: estimates.standard_errors(leaf, weights), values)
+        return mean, jax.tree.map(lambda leaf: self.or_bound(estimates.standard_errors(leaf, weights), leaf), values)
+
+    def or_bound(self, errors: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The errors of means of values, (chain, draw, …); of events that were never or always seen, a bound."""
+        certain = estimates.one_sided(values, self.weights)
+        return np.where(certain, estimates.most_unseen(self.independent), errors) if np.any(certain) else errors
+
+    @cached_property
+    def independent(self) -> float:
+        """How many independent draws the worst coordinate and the energy are worth; constant ones do not count."""
+        sizes = [estimates.effective_size(self.energies, self.weights)]
+        if self.draws is not None and self.few_coordinates:
+            sizes += jax.tree.leaves(self.ess())
+        known = np.concatenate([np.ravel(size) for size in sizes])
+        known = known[np.isfinite(known)]
+        return float(known.min()) if known.size else 0.0
 
     def quantile(self, probabilities: float | Sequence[float] | np.ndarray) -> Position:
         """Weighted quantiles of every coordinate, over the kept draws of all chains.
@@ -195,7 +223,9 @@ class WeightedDraws(RunData):
         fine = bool(np.all((levels >= 0) & (levels <= 1)))
         require(fine, "probabilities", probabilities, "give numbers between 0 and 1")
         weights = self.weights.ravel()
-        return jax.tree.map(lambda leaf: estimates.quantile(_pooled(leaf), weights, levels), self.positions)
+        return jax.tree.map(
+            lambda leaf: estimates.quantile(_pooled(_as_numbers(leaf)), weights, levels), self.positions
+        )
 
     def histogram(
         self, function: Callable[[Any], Any] | None = None, bins: int | Sequence[float] | np.ndarray = 50
@@ -226,7 +256,7 @@ class WeightedDraws(RunData):
         True
         """
         weights = self.weights
-        return jax.tree.map(lambda leaf: estimates.effective_size(leaf, weights), self.positions)
+        return jax.tree.map(lambda leaf: estimates.effective_size(_as_numbers(leaf), weights), self.positions)
 
     def rhat(self) -> Position:
         """R̂ of each coordinate, √(1 + variance between the chains' means / variance): 1 if the chains agree.
@@ -239,9 +269,10 @@ class WeightedDraws(RunData):
         pooled = self.pooled
 
         def compare(means: np.ndarray, variance: Any) -> Any:
-            between = means[pooled].var(axis=0, ddof=1) if pooled.sum() > 1 else np.nan
-            constant = variance <= 1e-14 * np.square(means).mean(axis=0)  # but for rounding
-            return np.sqrt(1 + between / np.where(constant, np.nan, variance))
+            with np.errstate(invalid="ignore"):  # of means that are not finite
+                between = means[pooled].var(axis=0, ddof=1) if pooled.sum() > 1 else np.nan
+                constant = variance <= 1e-14 * np.square(means).mean(axis=0)  # but for rounding
+                return np.sqrt(1 + between / np.where(constant, np.nan, variance))
 
         return jax.tree.map(compare, self.mean(by_chain=True), self.variance())
 

@@ -24,11 +24,14 @@ def distribution_sections(samples: WeightedDraws) -> list[Section]:
     if found is None or found.samples.draws is None:
         return []
     weights = found.samples.weights.ravel()
-    columns = [np.asarray(column, float).ravel() for column in found.samples.positions]
-    limits = [_limits(column, weights) for column in columns]
-    named = list(zip(found.names, columns, limits, strict=True))
+    draws = (np.asarray(column, float).ravel() for column in found.samples.positions)
+    columns = dict(zip(found.names, draws, strict=True))
+    finite = {name: column for name, column in columns.items() if np.all(np.isfinite(column))}
+    named = [(name, column, _limits(column, weights)) for name, column in finite.items()]
     text = "Weighted densities of single coordinates."
     text += f" The first {len(columns)} of {found.total:,}." if found.total > len(columns) else ""
+    without = ", ".join(name for name in columns if name not in finite)
+    text += f" None of {without}: not all draws are finite." if without else ""
     sections = [Section("marginals", "Marginals", [text], charts=[_marginal(*one, weights) for one in named])]
     if len(named) > 1:
         chosen = estimates.systematic(weights, POINTS, np.random.default_rng(0))
