@@ -158,15 +158,16 @@ def basins_of_draws(
     if known is not None:
         minima = _joined(minima, down(cloud.units.points(np.asarray(vectors.of(known.minima, 1), float)), SETTLED))
         rows = np.append(rows, np.full(len(known.energies), NO_DRAW))
-    for number in range(ROUNDS + 1):
+    rounds = 0
+    while True:
         groups = grouped(minima, at, BARRIER, count)
         lowest, drawn = _lowest(minima, groups), rows != NO_DRAW
         prior = _prior(cloud.points(rows[drawn]), groups[drawn], lowest, at)
         shapes = _refined(cloud, _first_shapes(cloud.points(rows[drawn]), groups[drawn], prior), prior)
-        labels, predicted = shapes.lowest(cloud)
-        more = _strange(cloud, predicted, rows, random) if number < ROUNDS else rows[:0]
-        if not len(more):
+        more = _strange(cloud, shapes.lowest(cloud)[1], rows, random)
+        if rounds == ROUNDS or not len(more):
             break
+        rounds += 1
         minima, rows = _joined(minima, down(cloud.points(more), SETTLED)), np.append(rows, more)
     shapes, modes = _refined(cloud, shapes, prior), len(lowest.energies)
     masses = np.bincount(shapes.lowest(cloud)[0], cloud.weights, minlength=modes)
@@ -321,7 +322,8 @@ def _refined(cloud: Cloud, shapes: Shapes, prior: Prior) -> Shapes:
     modes, size = len(prior.variances), cloud.vectors.shape[1]
     weights = cloud.weights * _inside(2 * (predicted - prior.lowest.energies[labels]), size)
     parts = [_moments(cloud.points(part), weights[part], labels[part], modes) for part in cloud.parts()]
-    return _shapes(prior, *map(sum, zip(*parts, strict=True)))
+    sums, squares = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+    return _shapes(prior, sums, squares)
 
 
 def _strange(

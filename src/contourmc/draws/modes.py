@@ -49,8 +49,8 @@ def origin_of_modes(samples: WeightedDraws) -> str:
         )
         return f"{why[0].upper()}{why[1:]}: others may be missing."
     return (
-        "Modes are the minima that draws come to rest in, and the mass is that of all draws that belong to one; those"
-        f" of less than {LEAST:g} are not listed."
+        "A mode is a minimum to which draws go downhill; its mass is that of all draws that belong to it. Modes of less"
+        f" than {LEAST:g} are not listed."
     )
 
 

@@ -51,6 +51,8 @@ def modes_section(samples: WeightedDraws) -> Section:
     note += f" The first {PLACE} of {total:,} coordinates of each place." if total > PLACE else ""
     number = "One mode was found." if len(modes) == 1 else f"{len(modes)} modes were found."
     text = f"{number} {origin_of_modes(samples)}"
+    if any(mode.mass in (0, 1) for mode in modes):
+        text += " Of a mass of 0 or 1 the error is a bound, with 95% confidence."
     columns = ("mode", "mass", "standard error", "lowest energy", "place")
     return Section("modes", "Modes", [text], [Table("modes", columns, rows, note.strip())])
 
