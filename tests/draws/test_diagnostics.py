@@ -133,4 +133,5 @@ def test_numbers_that_are_not_finite_are_a_problem():
     (marginals,) = distribution_sections(mapped)
     assert [chart.title for chart in marginals.charts] == ["Marginal of x"]
     assert "None of inverse, log: not all draws are finite." in marginals.text[0]
+    assert not samples_of(draws).map(jnp.log).diagnose().ok
     assert "finite" not in {finding.check for finding in samples_of(draws).diagnose().findings}

@@ -196,7 +196,7 @@ def rhat_across(values: Sequence[np.ndarray], weights: Float[np.ndarray, "chains
     """
     half = weights.shape[1] // 2
     shares = [part / part.sum(axis=1, keepdims=True) for part in (weights[:, :half], weights[:, half : 2 * half])]
-    if half < 10 or len(weights) < 2 or not all(np.isfinite(part).all() for part in shares):
+    if not values or half < 10 or len(weights) < 2 or not all(np.isfinite(part).all() for part in shares):
         return float("nan"), float("nan")
     flat = [np.reshape(leaf, (*weights.shape, -1)) for leaf in values]
     scales, differences = [], []

@@ -9,7 +9,7 @@ from contourmc._core.checks import require
 from contourmc._core.pytrees import Position
 from contourmc.draws import estimates
 from contourmc.draws.basins import LEAST
-from contourmc.draws.weighted import WeightedDraws
+from contourmc.draws.weighted import WeightedDraws, or_bound
 
 
 class Mode(NamedTuple):
@@ -67,7 +67,7 @@ def find_modes(samples: WeightedDraws) -> list[Mode]:
         hits = (labels == i).astype(float)
         mass, error = estimates.mean_and_error(hits[pooled], weights)
         mass = 1.0 if np.all(hits) else mass  # but for rounding
-        error = float(samples.or_bound(np.asarray(error), hits))
+        error = float(or_bound(samples, np.asarray(error), hits))
         places = basins.minima if basins.seen is None else basins.seen
         found.append(Mode(mass, error, jax.tree.map(lambda leaf, i=i: leaf[i], places), float(energy)))
     return sorted(found, key=lambda mode: -mode.mass)

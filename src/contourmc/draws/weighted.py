@@ -153,7 +153,7 @@ class WeightedDraws(RunData):
             return errors
 
         def bounded(error: Any, leaf: Any) -> Any:
-            return self.or_bound(np.asarray(error), np.asarray(leaf)) if leaf.dtype == bool else error
+            return or_bound(self, np.asarray(error), np.asarray(leaf)) if leaf.dtype == bool else error
 
         return jax.tree.map(bounded, errors, self.draws)
 
@@ -196,12 +196,7 @@ class WeightedDraws(RunData):
         mean = jax.tree.map(lambda leaf: np.einsum("cd,cd...->...", weights, leaf), values)
         if not error:
             return mean
-        return mean, jax.tree.map(lambda leaf: self.or_bound(estimates.standard_errors(leaf, weights), leaf), values)
-
-    def or_bound(self, errors: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """The errors of means of values, (chain, draw, …); of events that were never or always seen, a bound."""
-        certain = estimates.one_sided(values, self.weights)
-        return np.where(certain, estimates.most_unseen(self.independent), errors) if np.any(certain) else errors
+        return mean, jax.tree.map(lambda leaf: or_bound(self, estimates.standard_errors(leaf, weights), leaf), values)
 
     @cached_property
     def independent(self) -> float:
@@ -287,6 +282,12 @@ class WeightedDraws(RunData):
         count = require_count("count", count, 1, "ask for at least 1 draw")
         chosen = estimates.systematic(self.weights.ravel(), count, np.random.default_rng(seed))
         return jax.tree.map(lambda leaf: _pooled(leaf)[chosen], self.positions)
+
+
+def or_bound(samples: WeightedDraws, errors: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The errors of means of values, (chain, draw, …); of events that were never or always seen, a bound."""
+    certain = estimates.one_sided(values, samples.weights)
+    return np.where(certain, estimates.most_unseen(samples.independent), errors) if np.any(certain) else errors
 
 
 def apply(function: Callable[[Any], Any], positions: Position) -> Any:
