@@ -126,8 +126,7 @@ class RegressionAverage(ModelAverage):
         object.__setattr__(self, "targets", jnp.ravel(self.targets))
 
     def check_start(self, position: Position, state: Any) -> None:
-        predicted = self.predicted(position, state)
-        variance = predicted[1] if isinstance(predicted, tuple) else jnp.ones(1)  # `add_means` knows what is wrong
+        _, variance = self.predicted(position, state)
         bad = int(np.sum(~(np.asarray(variance) > 0)))
         require(bad == 0, "predict", f"a variance that is not above 0, at {bad} of {self.size} inputs", _REMEDY)
 

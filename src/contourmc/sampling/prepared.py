@@ -184,8 +184,8 @@ def prepare(
     for i, each in enumerate(averages):
         seen_start = unstack(positions, i) if seen is None else seen.constrain(unstack(positions, i))
         with naming("average", getattr(each, "predict", each), at_init(one if view is None else view.shapes)):
-            each.check_start(seen_start, traced[i].drawn(traced[i].init()))
             added.append(trace_average(each if seen is None else ViewedAverage(each, seen), one, drawn))
+            each.check_start(seen_start, traced[i].drawn(traced[i].init()))
     return Prepared(
         target=stack("target", traced) if per_chain else traced[0],
         view=view,
