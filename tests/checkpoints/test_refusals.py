@@ -151,4 +151,6 @@ def test_a_time_between_checkpoints_is_a_number(begin, every):
 def test_differences_are_told_by_name():
     before, now = {"kernel": {"a": 1, "b": [1, 2]}, "old": None}, {"kernel": {"a": 1, "b": [1, 3]}, "new": "x"}
     assert differences(before, now) == ["kernel.b.1 was 2 and is 3 now", "new was none and is x now"]
+    settings = {"position": {"numbers": "float32[2]", "relative": "float32[]"}}  # of the user's names
+    assert differences(settings, settings) == []
     assert plain({1: ("<function f at 0x7f00>",)}) == {"1": ["<function f>"]}

@@ -174,7 +174,7 @@ def _difference(name: str, before: Any, now: Any) -> str:
 
 
 def _is_numbers(value: Any) -> bool:
-    return isinstance(value, dict) and "numbers" in value
+    return isinstance(value, dict) and {"numbers", "relative", "absolute"} <= value.keys()
 
 
 def _is_digest(value: Any) -> bool:
