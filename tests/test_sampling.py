@@ -138,7 +138,7 @@ def test_ctrl_c_returns_what_there_is(monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Progress, "update", update)
-    settings = GOOD | dict(steps=2_000_000_000, burn_in=0, thin=1)
+    settings = GOOD | dict(steps=200_000_000, burn_in=0, thin=1)
     run = cm.sample(ENERGY, **settings)
     assert run.interrupted
     assert run.trajectory.steps[-1] == reports[-1] < settings["steps"]
