@@ -85,7 +85,7 @@ CALLS = {
         ),
         r"^init=.*simplex of one number is always 1",
     ),
-    "an interval of words": (lambda: cm.interval("a", 1.0), r"^low='a' is not possible: give a number, such as"),
+    "an interval of words": (lambda: cm.interval("a", 1.0), r"^low='a' is not possible: give a finite number, such as"),
     # Scales
     "a scale in words": (lambda: scaled("x"), r"^scale='x'.*above 0"),
     "a scale that is an object": (lambda: scaled(object()), r"^scale=<object.*above 0"),

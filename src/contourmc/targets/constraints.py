@@ -174,7 +174,7 @@ def interval(low: float, high: float) -> Constraint:
     """
     for argument, value in (("low", low), ("high", high)):
         size = abs(value) if isinstance(value, numbers.Real) else value
-        require_number(argument, size, "give a number, such as 0.0", positive=False)
+        require_number(argument, size, "give a finite number, such as 0.0", positive=False)
     require(low < high, "high", high, f"give a number above low={low!r}")
     return Named("interval", (float(low), float(high)))
 
