@@ -88,9 +88,7 @@ def test_a_pilot_lets_walls_stand():
 
 
 def test_without_a_metropolis_test_the_error_names_it():
-    with pytest.raises(
-        cm.DivergenceError, match=r"energy was .*Its position became NaN, as by a gradient that is NaN.*jnp\.where"
-    ):
+    with pytest.raises(cm.DivergenceError, match=r"energy was .*became NaN, as by a gradient.*jnp\.where"):
         cm.sample(energy_of("sqrt"), init=0.5, steps=4000, kernel=cm.sghmc(0.01))
 
 

@@ -287,14 +287,13 @@ def _rung_done(plan: PilotPlan, state: PilotState) -> PilotState:
 def _require_landscape(energies: np.ndarray, record: Record) -> None:
     """Raise for energies that cannot be told apart."""
     flat = all(not np.any(leaf) for leaf in jax.tree.leaves(record.gradient_variance)) and np.ptp(energies) == 0
-    walls = float(record.acceptance) < 1
-    slope = max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(record.gradients))
-    remedy = (
-        f"it hardly changes in steps of about 1: measure positions in units of {1 / max(slope, 1e-38):.0e}, {UNITS}"
-    )
-    require(not flat or walls or slope == 0, "target", f"an energy with gradients of {slope:.0e}", remedy)
-    remedy = "there is nothing to sample: check the energy, or give it walls, where it is jnp.inf; or measure positions"
-    require(not flat or walls, "target", "an energy that is the same everywhere", f"{remedy} in units {UNITS}")
+    if flat and float(record.acceptance) == 1:  # else it has walls
+        slopes = [np.max(np.abs(leaf), initial=0.0) for leaf in jax.tree.leaves(record.gradients)]
+        slope = float(max(slopes))
+        remedy = f"it hardly changes in steps of about 1: measure positions in units of {1 / max(slope, 1e-38):.0e},"
+        require(slope == 0, "target", f"an energy with gradients of {slope:.0e}", f"{remedy} {UNITS}")
+        remedy = "there is nothing to sample: check the energy, give it walls (jnp.inf), or measure positions"
+        require(False, "target", "an energy that is the same everywhere", f"{remedy} in units {UNITS}")
     size = float(np.max(np.abs(energies[-1])))
     grain = float(np.spacing(np.asarray(size, energies.dtype)))
     coarse = f"numbers of this size are {grain:.2g} apart in {energies.dtype}, too coarse for differences of 1"
