@@ -4,13 +4,11 @@ Most runs here are made by hand: independent draws of π/Ψ^ζ with a fixed θ, 
 quadrature. Numbers in a message must be within 5 of the errors in the message, which chance exceeds once in a million.
 """
 
-import json
 import pickle
 import re
 from dataclasses import replace
 from types import SimpleNamespace
 
-import h5py
 import numpy as np
 import pytest
 
@@ -189,17 +187,6 @@ def test_files_and_pickles_keep_what_the_check_needs(tmp_path):
     assert again.flattening == run.flattening
     assert str(again.diagnose()) == str(run.diagnose())
     assert str(pickle.loads(pickle.dumps(run)).diagnose()) == str(run.diagnose())
-
-
-def test_files_of_before_are_read(tmp_path):
-    """They do not hold the kind of weights, so that the check has nothing to say."""
-    file = by_hand(count=500).run.save(tmp_path / "run.nc")
-    with h5py.File(file, "r+") as data:
-        flattening = json.loads(data.attrs["flattening"])
-        for name in ("zeta", "scheme", "step_weights", "tilt"):
-            del flattening[name]
-        data.attrs["flattening"] = json.dumps(flattening)
-    assert found(cm.Samples.load(file)) is None
 
 
 def test_of_many_coordinates_the_one_that_differs_most_is_named():
