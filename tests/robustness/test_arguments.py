@@ -154,7 +154,7 @@ CALLS = {
     ),
     "a learning rate in words": (
         lambda: sample(posterior(), kernel=None, learning_rate=schedule("x"), steps=1000),
-        r"learning_rate=<function.*one number",
+        r"^learning_rate=<function.*one number",
     ),
     # Functions of the user's that fail
     "an energy": (lambda: sample(fails), rf"^target=<function fails.*{at_init}"),

@@ -7,12 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from contourmc._core.checks import require, require_number
+from contourmc._core.checks import require
 from contourmc.engine.run import DivergenceError, Run
 from contourmc.flattening.following import Following
 from contourmc.kernels.base import Kernel
 from contourmc.kernels.contour import csghmc
-from contourmc.kernels.schedules import CyclicCosine, Schedule
+from contourmc.kernels.schedules import CyclicCosine, Schedule, check_schedule
 from contourmc.targets.base import Target
 from contourmc.targets.minibatch import MiniBatchTarget
 
@@ -40,9 +40,8 @@ def check_learning_rate(target: Target, learning_rate: Any, kernel: Any, partiti
     require(isinstance(step_size, str) and step_size == "auto", "step_size", step_size, remedy)
     follows = isinstance(partition, Following) or (isinstance(partition, str) and partition == "auto")
     require(follows, "partition", partition, 'with a learning_rate, give Following(...), or "auto"')
-    if not callable(learning_rate):
-        remedy = "give a number above 0, such as 0.1, or a schedule, such as CyclicCosine(0.5, period)"
-        require_number("learning_rate", learning_rate, remedy, positive=True)
+    remedy = "give a number above 0, such as 0.1, or a schedule, such as CyclicCosine(0.5, period)"
+    check_schedule("learning_rate", learning_rate, remedy, positive=not callable(learning_rate))
     remedy = "a learning rate is of a mean loss over data: give a Posterior; for an energy, leave it out"
     require(target.observations is not None, "learning_rate", learning_rate, remedy)
 
