@@ -203,7 +203,8 @@ def test_reliability_shows_the_bins_by_hand():
 def test_calibration_shows_the_coverage():
     """Targets spread evenly over the predictive distribution give the diagonal; all at its median give 1."""
     for below, expected in ((np.arange(0.0005, 1, 0.001), lambda p: p), (np.full(1000, 0.5), np.ones_like)):
-        prediction = RegressionPrediction(dict(below=below[None]), np.zeros(1000), np.ones(1), 1, POINTS, np.ones(1))
+        means = dict(below=below[None], noise=np.ones((1, 1000)))
+        prediction = RegressionPrediction(means, np.zeros(1000), np.ones(1), 1, POINTS, np.ones(1))
         points, label, _ = drawn(lambda ax, prediction=prediction: plots.plot_calibration(prediction, ax=ax))
         np.testing.assert_allclose(points[:, 1], expected(points[:, 0]), atol=0.002)
         assert ("mean gap 0.5" in label) == (below[0] == 0.5)
